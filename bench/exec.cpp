@@ -58,7 +58,7 @@ double median(std::vector<double> v) {
 
 /// limit: what the ratio to the reference may be; 0: there is nothing to compare with.
 void row(std::string const& name, double value, double reference, double limit) {
-  json line{{"bench", "exec"}, {"case", name}, {"metric", "median step"}, {"value", value}, {"unit", "s"}, {"reference", reference}};
+  core::json line{{"bench", "exec"}, {"case", name}, {"metric", "median step"}, {"value", value}, {"unit", "s"}, {"reference", reference}};
   line["ratio"] = reference > 0 ? value / reference : 0.0;
   if (limit > 0) line["limit"] = {{"ratio", limit}};
   std::cout << line.dump() << std::endl;
@@ -90,7 +90,9 @@ int main(int argc, char** argv) {
     char version[64] = {};
     FILE* const answer = popen(command.c_str(), "r");
     bool const answered = answer && std::fscanf(answer, "%lf %63s", &torch, version) == 2;
-    if (!answer || pclose(answer) != 0 || !answered || torch <= 0) { std::cerr << "bench exec: PyTorch failed: " << command << "\n"; return 1; }
+    if (!answer || pclose(answer) != 0 || !answered || torch <= 0) {
+      std::cerr << "bench exec: PyTorch failed: " << command << "\n"; return 1;
+    }
     for (int k = 0; k < steps; ++k) a.push_back(one.step());                                    // before and after PyTorch's turn
     row(std::string("1 device, against PyTorch ") + version + " on 1 thread", median(a), torch, 1.5);
   }

@@ -82,13 +82,14 @@ computation_graph graph_of(std::string const& model, int branches) {
     zoo::candle_uno_graphpipe<>::define(g, {.branches = branches > 0 ? branches : 7});
   return lower(g, {zoo::batch = 1});
 }
-graph_stages<analytical> model_of(computation_graph const& g, int devices, i64 mini_batch, double launch = bare) {
+graph_stages<cost::analytical> model_of(computation_graph const& g, int devices, i64 mini_batch, double launch = bare) {
   graph_stage_options o;
   o.mini_batch = mini_batch;
-  return graph_stages<analytical>(g, summit(devices, launch), analytical{}, o);
+  return graph_stages<cost::analytical>(g, summit(devices, launch), cost::analytical{}, o);
 }
 
-/// Piper sees layers, as its authors' inputs do: operators one by one have too many downsets. Operators in a row per layer, branch by branch.
+/// Piper sees layers, as its authors' inputs do: operators one by one have too many downsets. Operators in a row per layer, branch by
+/// branch.
 std::vector<int> layers_of(std::string const& model, int operators) {
   int const each = model == "mmt" ? 8 : 2, branches = model == "mmt" ? 256 : model == "dlrm_graphpipe" ? 70 : 56;
   std::vector<int> r;
@@ -96,9 +97,9 @@ std::vector<int> layers_of(std::string const& model, int operators) {
   return r;
 }
 /// Piper's least bottleneck, or why there is none.
-void against_piper(std::string const& name, cell const& c, computation_graph const& g, graph_stages<analytical> const& m,
+void against_piper(std::string const& name, cell const& c, computation_graph const& g, graph_stages<cost::analytical> const& m,
                    stage_options const& o, stage_result const& graph, double found) {
-  grouped_stages<graph_stages<analytical>> const layers(g, m, layers_of(c.model, m.operators()));
+  grouped_stages<graph_stages<cost::analytical>> const layers(g, m, layers_of(c.model, m.operators()));
   try {
     stage_result piper;
     double const t = seconds([&] { piper = piper_stages(layers.graph(), layers, o); });
@@ -138,7 +139,7 @@ double simulated(stage_result const& r) {
   double least = 1e300;
   for (schedule_kind k : {schedule_kind::one_f_one_b, schedule_kind::greedy})
     if (auto const p = make_schedule(k, r.pipeline, edges_of(r), costs_of(r)))
-      least = std::min(least, simulate_pipeline(*p, edges_of(r), costs_of(r)).makespan);
+      least = std::min(least, simulation::simulate_pipeline(*p, edges_of(r), costs_of(r)).makespan);
   return least;
 }
 /// Graph against sequential pipelines by simulated steps: each planner's best pipeline, and as the thesis's planners choose. `wanted`: the
@@ -159,7 +160,8 @@ void compare(std::string const& name, computation_graph const& g, int devices, i
     }
     double const ours = simulated(graph), theirs = simulated(sequential);
     line(full, "throughput over sequential", theirs / ours, "", wanted);
-    line(full, "throughput over sequential if nothing were ever idle", theirs / (graph.bound * static_cast<double>(mini_batch)), "", wanted);
+    line(full, "throughput over sequential if nothing were ever idle", theirs / (graph.bound * static_cast<double>(mini_batch)), "",
+         wanted);
     line(full, "step", ours, "s", theirs);
     line(full, "bottleneck", graph.cost.bottleneck, "s", sequential.cost.bottleneck);
     line(full, "depth", graph.cost.depth, "stages", sequential.cost.depth);
@@ -178,7 +180,7 @@ std::vector<std::vector<int>> wide_graph(int nodes) {
   std::vector<std::vector<int>> before{{}};
   int last = 0;
   u64 state = 1;
-  auto next = [&](int n) { return static_cast<int>(mix(state++) % static_cast<u64>(n)); };
+  auto next = [&](int n) { return static_cast<int>(core::mix(state++) % static_cast<u64>(n)); };
   while (static_cast<int>(before.size()) < nodes - 30) {
     std::vector<int> ends;
     for (int b = 0, n = 3 + next(4); b < n; ++b) {
@@ -198,7 +200,7 @@ std::vector<std::vector<int>> wide_graph(int nodes) {
 void wide(int nodes, int devices) {
   auto const g = wide_graph(nodes);
   u64 state = 7;
-  auto number = [&] { return 1 + static_cast<double>(mix(state++) % 1000) / 100; };
+  auto number = [&] { return 1 + static_cast<double>(core::mix(state++) % 1000) / 100; };
   std::vector<operator_numbers> ops;
   std::vector<double> bytes;
   for (std::size_t v = 0; v < g.size(); ++v) {

@@ -22,15 +22,15 @@ using namespace tensorpar::peers;
 namespace {
 
 /// Operators with weights and attention take time, the rest none: small tensors compute in microseconds, far less than this.
-double pace(any_op const& o, shapes in, shapes out) {
+double pace(op::any_op const& o, shapes in, shapes out) {
   if (!o.is<linear>() && !o.is<contraction>() && !o.is<attention>() && !o.is<attention_grad>()) return 0;
   return 3e-3 + 6e-6 * o.op->flops(o.attr, in, out);
 }
 /// What the simulator is told: the same, and what a message between threads takes.
 struct paced_prices {
   double message = 30e-6;
-  double seconds(compute_query const& q) const { return pace(q.op, q.in, q.out); }
-  double seconds(reshard_query const&) const { return message; }
+  double seconds(cost::compute_query const& q) const { return pace(q.op, q.in, q.out); }
+  double seconds(cost::reshard_query const&) const { return message; }
 };
 
 host_batch batch_of(computation_graph const& g, i64 times) {
@@ -73,11 +73,12 @@ int main(int argc, char** argv) {
     for (int devices : {4, 8}) {
       if (quick && (devices == 8 || c.name != "candle uno")) continue;
       // planned with the same prices: a device of this speed, links that cost nothing
-      machine const on = make_cluster("paced", {"paced", 5e5 / 3, 1e15, i64{1} << 40, 3e-3}, devices, devices, {"memory", devices, 1e-6, 1e12}, {});
+      machine const on = make_cluster("paced", {"paced", 5e5 / 3, 1e15, i64{1} << 40, 3e-3}, devices, devices,
+                                      {"memory", devices, 1e-6, 1e12}, {});
       graph_stage_options o;
       o.mini_batch = 16;
       o.max_data = 1;
-      graph_stages<analytical> const m(c.graph, on, analytical{measured_rates}, o);
+      graph_stages<cost::analytical> const m(c.graph, on, cost::analytical{cost::measured_rates}, o);
       stage_options so;
       so.micro_batches = {2, 4};
       for (bool sequential : {false, true}) {
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
           if (quick && k != schedule_kind::one_f_one_b) continue;
           auto const p = make_schedule(k, r.pipeline, edges_of(r), costs_of(r));
           if (!p) continue;
-          planned_step const step = pipeline_pass(c.graph, plan_of(c.graph, on, m, *p, r.choices));
+          planned_step const step = passes::pipeline_pass(c.graph, plan_of(c.graph, on, m, *p, r.choices));
           executor<compute::paced<compute::eigen<float>, pace>, comm::threads> run(step);
           run.initialise(1);
           double const simulated = simulate(run.program(), on, paced_prices{}, {true, false}).seconds;

@@ -34,11 +34,12 @@ int whole(std::string const& s) { return std::atoi(s.c_str()); }
 /// One search in a process of its own, reading included: so do the peers' figures count.
 double one(words const& w) {
   if (w[0] == "max-load") {
-    auto const g = read_dnn_partitioning(w[1], w[2] == "ms" ? profile_units::compute_in_milliseconds : profile_units::as_published);
+    auto const g = read_dnn_partitioning(w[1], w[2] == "ms" ? core::profile_units::compute_in_milliseconds
+                                         : core::profile_units::as_published);
     return min_max_load(g, {whole(w[3]), whole(w[4]), real(w[5])}).seconds;
   }
   if (w[0] == "piper") {
-    auto const g = read_piper(w[1], w[2] == "ms" ? profile_units::compute_in_milliseconds : profile_units::as_published);
+    auto const g = read_piper(w[1], w[2] == "ms" ? core::profile_units::compute_in_milliseconds : core::profile_units::as_published);
     return min_piper(g, {real(w[3]), real(w[4]), whole(w[5]), whole(w[6])}).seconds;
   }
   if (w[0] == "pipedream") {
@@ -48,7 +49,7 @@ double one(words const& w) {
     return min_pipedream(read_pipedream(w[1]), s).seconds;
   }
   if (w[0] == "alpa") {
-    auto const g = read_piper(w[1], profile_units::as_published);
+    auto const g = read_piper(w[1], core::profile_units::as_published);
     return min_alpa(alpa_table_of(g, real(w[2])), whole(w[3]), whole(w[4])).seconds;
   }
   if (w[0] == "wide") {  // what, scale of communication, accelerators, CPUs, share of all bytes that an accelerator holds
@@ -95,8 +96,8 @@ measured run(words const& w) {
 }
 
 void line(std::string const& name, char const* metric, double value, char const* unit, double reference) {
-  std::printf("{\"bench\":\"pipeline_peers\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.9g,\"unit\":\"%s\",\"reference\":%.9g,", name.c_str(),
-              metric, value, unit, reference);
+  std::printf("{\"bench\":\"pipeline_peers\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.9g,\"unit\":\"%s\",\"reference\":%.9g,",
+              name.c_str(), metric, value, unit, reference);
   std::printf("\"ratio\":%.6g}\n", reference > 0 ? value / reference : 0.0);
   std::fflush(stdout);
 }
@@ -114,8 +115,8 @@ void compare(std::string const& name, words const& w, double objective, double c
   line(name, "processor time, best of three below 0.1 s", m.cpu, "s", cpu);
   line(name, "peak memory", m.mb, "MB", mb);
 }
-double number(json const& x, char const* key) { return x.contains(key) && x[key].is_number() ? x[key].get<double>() : 0.0; }
-std::string text(double x) { return json(x).dump(); }
+double number(core::json const& x, char const* key) { return x.contains(key) && x[key].is_number() ? x[key].get<double>() : 0.0; }
+std::string text(double x) { return core::json(x).dump(); }
 std::string gib(double bytes) {
   char s[32];
   std::snprintf(s, sizeof s, "%.3g GiB", bytes / 1073741824);
@@ -123,24 +124,25 @@ std::string gib(double bytes) {
 }
 
 void recorded(bool quick) {
-  json const all = read_json(data + "reference_results.json");
+  core::json const all = core::read_json(data + "reference_results.json");
   auto const here = [](std::string const& file) { return std::filesystem::exists(data + file); };
   int taken = 0;
-  for (json const& x : all["dnn_partitioning"]) {
+  for (core::json const& x : all["dnn_partitioning"]) {
     std::string const input = x["input"].get<std::string>(), file = "dnn-partitioning/" + input.substr(input.find('/') + 1);
     if (x["mode"] != "dp" || !here(file) || (quick && taken++ > 1)) continue;
     std::string const k = x["accelerators"].dump(), c = x["cpus"].dump();
     compare("dnn-partitioning " + input.substr(input.find('/') + 1) + ", " + k + " accelerators, " + c + " CPUs",
-            {"max-load", data + file, "raw", k, c, x["mem_bytes"].dump()}, number(x, "max_load"), number(x, "cpu_s"), number(x, "maxrss_mb"));
+            {"max-load", data + file, "raw", k, c, x["mem_bytes"].dump()}, number(x, "max_load"), number(x, "cpu_s"),
+                number(x, "maxrss_mb"));
   }
-  for (json const& x : all["piper"]) {
+  for (core::json const& x : all["piper"]) {
     std::string const input = x["input"].get<std::string>();
     if (!here("piper/" + input) || (x["bert_layers"].is_number() && x["bert_layers"] != 32) || (quick && taken++ > 4)) continue;
     compare("Piper " + input + ", " + x["devices"].dump() + " devices of " + gib(number(x, "mem_bytes")) + ", " + x["microbatches"].dump() +
               " micro-batches", {"piper", data + "piper/" + input, "raw", x["mem_bytes"].dump(), x["bandwidth"].dump(), x["devices"].dump(),
               x["microbatches"].dump()}, number(x, "tps"), number(x, "cpu_s"), number(x, "maxrss_mb"));
   }
-  for (json const& x : all["pipedream"]) {
+  for (core::json const& x : all["pipedream"]) {
     std::string const file = "pipedream/" + x["model"].get<std::string>() + "/graph.txt";
     if (!here(file) || x["compressed_branches"].get<bool>() || (quick && taken++ > 7)) continue;
     bool const straight = x["straight_pipeline"].get<bool>();
@@ -156,7 +158,7 @@ void recorded(bool quick) {
               ? ", with transfers" : "") + (straight ? ", straight" : "") + (number(x, "memory_constraint") > 0 ? ", with limit" : ""),
             w, number(x, "objective_s"), number(x, "cpu_s"), number(x, "maxrss_mb"));
   }
-  for (json const& x : all["alpa_inter_op_dp"]["results"]) {
+  for (core::json const& x : all["alpa_inter_op_dp"]["results"]) {
     if (!here("piper/bert32a100.json") || (quick && taken++ > 9)) continue;
     compare("Alpa bert32a100, " + x["devices"].dump() + " devices of " + x["mem_gib"].dump() + " GiB, " + x["microbatches"].dump() +
               " micro-batches", {"alpa", data + "piper/bert32a100.json", text(number(x, "mem_gib") * 1073741824), x["devices"].dump(),
@@ -199,14 +201,14 @@ void gains(bool quick) {
   for (int devices : {8, 32}) {
     if (quick && devices > 8) continue;
     for (std::string const file : {"piper/resnet.json", "piper/bert32a100.json"})
-      if (here(file)) gain(file, stages_of(read_piper(data + file, profile_units::as_published)), 25e9, devices);
+      if (here(file)) gain(file, stages_of(read_piper(data + file, core::profile_units::as_published)), 25e9, devices);
     for (std::string const model : {"vgg16", "resnet50", "gnmt"})
       if (std::string const file = "pipedream/" + model + "/graph.txt"; here(file))
         gain(file, stages_of(read_pipedream(data + file)), 1.25e9, devices);
     for (std::string const model : {"LayerGraphs/bert24_training", "LayerGraphs/resnet50_training", "OperatorGraphs/resnet50_training"})
       if (std::string const file = "dnn-partitioning/" + model + ".json"; here(file) && !quick) {
         try {
-          gain(file, stages_of(read_dnn_partitioning(data + file, profile_units::as_published)), 1, devices);
+          gain(file, stages_of(read_dnn_partitioning(data + file, core::profile_units::as_published)), 1, devices);
         } catch (error const& e) {  // such a file can be priced by its peer's formula only
           std::printf("%s: %s\n", file.c_str(), e.what());
         }

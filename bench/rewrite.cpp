@@ -26,8 +26,9 @@ computation_graph layers(int operators) {
   computation_graph g;
   int x = g.add_input("x", {64, 32, 64});
   int count = 0;
-  auto add = [&](any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in), "n" + std::to_string(count++))).out[0]; };
-  auto weight = [&](shape const& s) { return g.add_parameter("w" + std::to_string(count), s, init::fan_in); };
+  auto add = [&](op::any_op const& o,
+                 std::vector<int> in) { return g.node(g.add(o, std::move(in), "n" + std::to_string(count++))).out[0]; };
+  auto weight = [&](shape const& s) { return g.add_parameter("w" + std::to_string(count), s, op::init::fan_in); };
   while (count < operators) {
     int const q = add(linear{64, false}, {x, weight({64, 64})}), k = add(linear{64, false}, {x, weight({64, 64})});
     int const v = add(linear{64, false}, {x, weight({64, 64})});
@@ -43,16 +44,16 @@ computation_graph layers(int operators) {
 }
 
 /// The same graph after so many steps that sharding it: products split over their sums, batches, columns.
-void sharding_some(open_graph& g, std::vector<rule> const& rules, int steps) {
+void sharding_some(rewrite::open_graph& g, std::vector<rewrite::rule> const& rules, int steps) {
   std::mt19937 draw(1);
   for (int n = 0; n < steps; ++n) {
-    rule const& r = rules[draw() % rules.size()];
-    auto all = find_matches(r, g, 64);
+    rewrite::rule const& r = rules[draw() % rules.size()];
+    auto all = rewrite::find_matches(r, g, 64);
     if (all.empty()) continue;
-    rule_match& m = all[draw() % all.size()];
+    rewrite::rule_match& m = all[draw() % all.size()];
     for (std::size_t p = 0; p < m.bound.size(); ++p)
-      if (!m.bound[p]) m.parameter[p] = r.parameters[p].kind == parameter_kind::axis ? static_cast<i64>(draw() % 3) : 2;
-    apply_rule(r, m, g);
+      if (!m.bound[p]) m.parameter[p] = r.parameters[p].kind == rewrite::parameter_kind::axis ? static_cast<i64>(draw() % 3) : 2;
+    rewrite::apply_rule(r, m, g);
   }
 }
 
@@ -65,17 +66,17 @@ int main(int count, char** arguments) {
   CLI11_PARSE(app, count, arguments);
   int const operators = quick ? 50 : 1000, repeats = quick ? 1 : 7;
 
-  std::vector<rule> rules;
-  for (rule const& r : standard_rules()) {
+  std::vector<rewrite::rule> rules;
+  for (rewrite::rule const& r : rewrite::standard_rules()) {
     rules.push_back(r);
-    if (auto back = reversed(r)) rules.push_back(std::move(*back));
+    if (auto back = rewrite::reversed(r)) rules.push_back(std::move(*back));
   }
-  std::vector<rule> sharding_rules;           // those that bring parallel operators in
-  for (rule const& r : rules)
+  std::vector<rewrite::rule> sharding_rules;           // those that bring parallel operators in
+  for (rewrite::rule const& r : rules)
     if (r.name.ends_with(", spread")) sharding_rules.push_back(r);
 
   for (bool parallel : {false, true}) {
-    open_graph g(unsharded(layers(operators)));
+    rewrite::open_graph g(rewrite::unsharded(layers(operators)));
     if (parallel) sharding_some(g, sharding_rules, operators / 2);
     std::string const name = std::to_string(operators) + (parallel ? " operators and parallel ones" : " operators");
     std::vector<double> seconds;
@@ -83,7 +84,7 @@ int main(int count, char** arguments) {
     for (int n = 0; n < repeats; ++n) {
       double const start = now();
       matches = 0;
-      for (rule const& r : rules) matches += static_cast<i64>(find_matches(r, g).size());
+      for (rewrite::rule const& r : rules) matches += static_cast<i64>(rewrite::find_matches(r, g).size());
       seconds.push_back(now() - start);
     }
     std::sort(seconds.begin(), seconds.end());
@@ -95,21 +96,21 @@ int main(int count, char** arguments) {
     // applying: every rule where it is found, each application timed alone
     std::vector<double> one;
     std::mt19937 draw(2);
-    for (rule const& r : rules) {
-      auto all = find_matches(r, g, 4);
+    for (rewrite::rule const& r : rules) {
+      auto all = rewrite::find_matches(r, g, 4);
       if (all.empty()) continue;
-      rule_match& m = all[draw() % all.size()];
+      rewrite::rule_match& m = all[draw() % all.size()];
       for (std::size_t p = 0; p < m.bound.size(); ++p)
-        if (!m.bound[p]) m.parameter[p] = r.parameters[p].kind == parameter_kind::axis ? 0 : 2;
+        if (!m.bound[p]) m.parameter[p] = r.parameters[p].kind == rewrite::parameter_kind::axis ? 0 : 2;
       double const start = now();
-      rewriting const w = apply_rule(r, m, g);
+      rewrite::rewriting const w = rewrite::apply_rule(r, m, g);
       double const t = now() - start;
       if (w.done()) one.push_back(t);
     }
     std::sort(one.begin(), one.end());
     row(name.c_str(), "applications", static_cast<double>(one.size()), "", 0);
     if (!one.empty()) row(name.c_str(), "applying and checking one, median", one[one.size() / 2], "s", quick ? 0 : 50e-6);
-    if (!problems(g.close()).empty()) { std::fprintf(stderr, "the graph is not valid any more\n"); return 1; }
+    if (!rewrite::problems(g.close()).empty()) { std::fprintf(stderr, "the graph is not valid any more\n"); return 1; }
   }
   return 0;
 }

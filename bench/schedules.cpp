@@ -44,12 +44,12 @@ std::size_t passes(pipeline const& p) {
 /// Bubble and largest activations of a schedule with p = 8, m = 32 and the costs of a whole share, beside the closed form.
 void quality(schedule_kind kind, int v, double f, double b, double w, schedule_form const& form) {
   int const p = 8, m = 32;
-  pipeline_costs c;
+  simulation::pipeline_costs c;
   c.stages.assign(static_cast<std::size_t>(p * v), {f / v, b / v, w / v, 0, 1.0 / v});
-  auto const e = chain_of_stages(p * v);
+  auto const e = passes::chain_of_stages(p * v);
   auto const q = make_schedule(kind, stages_on(p, v, m, kind == schedule_kind::zb_v), e, c);
   if (!q) return;
-  auto const r = simulate_pipeline(*q, e, c);
+  auto const r = simulation::simulate_pipeline(*q, e, c);
   char name[80];
   std::snprintf(name, sizeof name, "%s p=8 m=32 F=%g B=%g W=%g v=%d", std::string(name_of(kind)).c_str(), f, b, w, v);
   line(name, form.of_span ? "bubble in the longest span" : "bubble", form.of_span ? r.span_bubble() : r.bubble(), "s", form.bubble);
@@ -58,8 +58,8 @@ void quality(schedule_kind kind, int v, double f, double b, double w, schedule_f
 }
 
 void speed(int p, int m) {
-  auto const e = chain_of_stages(p);
-  pipeline_costs c;
+  auto const e = passes::chain_of_stages(p);
+  simulation::pipeline_costs c;
   c.stages.assign(static_cast<std::size_t>(p), {1, 1, 1, 0, 1});
   auto const bare = stages_on(p, 1, m);
   std::string const size = " p=" + std::to_string(p) + " m=" + std::to_string(m);
@@ -69,7 +69,7 @@ void speed(int p, int m) {
   for (schedule_kind kind : {schedule_kind::gpipe, schedule_kind::one_f_one_b, schedule_kind::zb_h1}) {
     auto const q = *make_schedule(kind, bare, e, c);
     std::string const name(name_of(kind));
-    pipeline_simulator run(q, e, c);
+    simulation::pipeline_simulator run(q, e, c);
     rate("simulate " + name, q, seconds([&] { run.attempt(q.schedule); }), 1e6);
     rate("generate " + name, q, seconds([&] { make_schedule(kind, bare, e, c); }), 0);
     rate("check " + name, q, seconds([&] { check_orders(q, e); }), 0);

@@ -89,7 +89,7 @@ template <class Model> void run(char const* name, i64 samples, machine const& m,
   double least = 1e300;
   for (int i = 0; i < 3; ++i) {
     auto const from = std::chrono::steady_clock::now();
-    r = optimize(g, m, analytical{}, o);
+    r = optimize(g, m, cost::analytical{}, o);
     least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
   }
   line(name, "plan", least, "s", max_seconds);
@@ -115,9 +115,10 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
   o.split = split;
   o.remember = remember;
   auto const from = std::chrono::steady_clock::now();
-  joint_result const r = optimize_jointly(g, on, analytical{}, o);
+  joint_result const r = optimize_jointly(g, on, cost::analytical{}, o);
   double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  std::string const name = model + " on " + std::to_string(on.size()) + (split ? "" : ", in one part") + (remember ? "" : ", nothing remembered");
+  std::string const name = model + " on " + std::to_string(on.size()) + (split ? "" : ", in one part")
+      + (remember ? "" : ", nothing remembered");
   line(name.c_str(), "joint search", took, "s", seconds);
   if (!r.feasible()) {
     line(name.c_str(), "lacks on the fullest device", static_cast<double>(r.infeasible->missing) / 1e9, "GB", 0);
@@ -130,7 +131,7 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
   line(name.c_str(), "rules applied", r.rewriting.steps, "", 0);
   for (baseline const& b : r.baselines) line(name.c_str(), ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
   if (!split || !remember) return;
-  std::vector<baseline> others = strategies(g, on, analytical{}, o.search);
+  std::vector<baseline> others = strategies(g, on, cost::analytical{}, o.search);
   for (baseline const& b : others) line(name.c_str(), ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
   // what the paper compares with, of that what fits: data parallelism, and experts' plans
   double best = 0;
@@ -141,18 +142,18 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
     if (fits && (best == 0 || b.cost.seconds < best)) best = b.cost.seconds;
   }
   line(name.c_str(), "times as fast as data parallelism and experts", best / r.cost.seconds, "", faster);
-  joint_result const s = optimize_one_after_the_other(g, on, analytical{}, o);
+  joint_result const s = optimize_one_after_the_other(g, on, cost::analytical{}, o);
   if (!s.feasible()) return;
   line(name.c_str(), "step, one after the other", s.cost.seconds, "s", r.cost.seconds);
   // TASO and then FlexFlow, as in the paper's figure 14
-  for (baseline const& b : strategies(s.graph, on, analytical{}, o.search))
+  for (baseline const& b : strategies(s.graph, on, cost::analytical{}, o.search))
     if (b.name == "random walk") line(name.c_str(), "step, algebra and then a random walk", b.cost.seconds, "s", r.cost.seconds);
 }
 
 struct unity_model { char const* model; double seconds[6], faster; };
 constexpr unity_model unity_models[] = {
-    {"resnext50_artifact", {57, 107, 180, 355, 0, 0}, 1.0}, {"inception_v3_artifact", {}, 1.3}, {"bert_artifact", {}, 1.0}, {"dlrm", {}, 3.6},
-    {"xdl", {}, 1.9}, {"candle_uno", {}, 1.6}, {"mlp_unify", {}, 2.0}};
+    {"resnext50_artifact", {57, 107, 180, 355, 0, 0}, 1.0}, {"inception_v3_artifact", {}, 1.3}, {"bert_artifact", {}, 1.0},
+        {"dlrm", {}, 3.6}, {"xdl", {}, 1.9}, {"candle_uno", {}, 1.6}, {"mlp_unify", {}, 2.0}};
 
 /// MODEL:NODES, or what is wrong with it.
 struct joint_request { std::string model; int nodes = 0; };
@@ -186,7 +187,7 @@ double median_search(computation_graph const& g, machine const& on) {
   std::vector<double> took;
   for (int i = 0; i < 3; ++i) {
     auto const from = std::chrono::steady_clock::now();
-    if (!optimize_jointly(g, on, analytical{}).feasible()) throw error("no plan fits", "bench", "a cluster with more memory");
+    if (!optimize_jointly(g, on, cost::analytical{}).feasible()) throw error("no plan fits", "bench", "a cluster with more memory");
     took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
   }
   std::sort(took.begin(), took.end());
@@ -218,7 +219,7 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double ma
   search_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   auto const from = std::chrono::steady_clock::now();
-  search_result const r = optimize(g, on, analytical{}, o);
+  search_result const r = optimize(g, on, cost::analytical{}, o);
   double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   std::string const name = model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100";
   line(name.c_str(), "plan", took, "s", max_seconds);
@@ -229,8 +230,8 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double ma
   int again = 0, update = 0, weights = 0;
   for (op_strategy const& n : r.plan.nodes) {
     again += n.recompute;
-    update += n.zero == zero_stage::updates;
-    weights += n.zero == zero_stage::weights;
+    update += n.zero == ir::zero_stage::updates;
+    weights += n.zero == ir::zero_stage::weights;
   }
   line(name.c_str(), "step", r.cost.seconds, "s", r.bound);
   line(name.c_str(), "largest arena", static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end())) / 1e9, "GB",
@@ -245,14 +246,15 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double ma
   line(name.c_str(), "replay of the evidence", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), "s", 1);
 }
 
-/// Rules, micro-batches, shardings and stages chosen together for AdamW in single precision, beside strategies of others and each kind alone
+/// Rules, micro-batches, shardings and stages chosen together for AdamW in single precision, beside strategies of others and each kind
+/// alone
 /// without rules: all simulated as programs, those that do not fit left out.
 void batch_on(std::string const& model, std::string const& cluster, i64 samples) {
   machine const on = in_f32(cluster);
   computation_graph const g = zoo::make(model, 1);
   training_problem const asked{.graph = g, .samples = samples, .optimizer = {optimizer_kind::adamw}};
   auto const from = std::chrono::steady_clock::now();
-  planned const r = plan_training(asked, on, analytical{}, {.effort = effort::thorough});
+  planned const r = plan_training(asked, on, cost::analytical{}, {.effort = effort::thorough});
   double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   std::string const name = model + ", a batch of " + std::to_string(samples) + " on " + cluster;
   line(name.c_str(), "plan of any kind", took, "s", 0);
@@ -262,25 +264,27 @@ void batch_on(std::string const& model, std::string const& cluster, i64 samples)
   auto const less = [](double& least, double s) { if (least == 0 || s < least) least = s; };
   for (tried_plan const& c : r.tried)
     if (c.feasible() && c.what.find("rewritten") == std::string::npos) less(c.stages > 0 ? stages : shardings, c.seconds);
-  computation_graph const whole = rebatch(g, samples);
+  computation_graph const whole = ir::rebatch(g, samples);
   plan p = one_device_plan(whole, {"loss", asked.optimizer, 1});
   p.cluster = on;
   search_options o;
   o.optimizer = asked.optimizer;
-  for (baseline const& b : strategies(whole, on, analytical{}, o)) {
+  for (baseline const& b : strategies(whole, on, cost::analytical{}, o)) {
     p.nodes = b.nodes;
     program const q = step_of(whole, p).program;
     bool fits = true;
     for (int d = 0; d < on.size(); ++d) fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;
-    if (fits) less(known, simulate(q, on, analytical{}, {true, false}).seconds);
+    if (fits) less(known, simulate(q, on, cost::analytical{}, {true, false}).seconds);
   }
   line(name.c_str(), "step", step, "s", shardings);
   line(name.c_str(), "stages", static_cast<double>(r.plan.pipeline.stages.size()), "", 0);
   line(name.c_str(), "rules applied", static_cast<double>(r.plan.rewrites.size()), "", 0);
-  line(name.c_str(), "times as fast as without rules", std::min(shardings > 0 ? shardings : stages, stages > 0 ? stages : shardings) / step, "", 1);
+  line(name.c_str(), "times as fast as without rules", std::min(shardings > 0 ? shardings : stages, stages > 0 ? stages : shardings) / step,
+       "", 1);
   line(name.c_str(), "times as fast as shardings", shardings / step, "", 1);
   line(name.c_str(), "times as fast as pipelines", stages / step, "", 1);
-  if (known > 0) line(name.c_str(), "times as fast as data and tensor parallelism, ZeRO, Megatron, meshes, a random walk", known / step, "", 1);
+  if (known > 0)
+    line(name.c_str(), "times as fast as data and tensor parallelism, ZeRO, Megatron, meshes, a random walk", known / step, "", 1);
 }
 
 void all_batches() {

@@ -38,7 +38,7 @@ int main() {
   std::string const file = folder.path() + "/plan.json";
   // [quoted: plan]
   training_problem const problem{.graph = lower(typed<mlp>, {batch = 1}), .samples = 16, .optimizer = {optimizer_kind::momentum}};
-  planned const found = plan_training(problem, preset("logical:4"), analytical{});
+  planned const found = plan_training(problem, preset("logical:4"), cost::analytical{});
   if (!found.feasible()) throw error(text_of(*found.infeasible), "planning", "more memory or more devices");
   write_plan(found.plan, file);
   // [end]
@@ -47,7 +47,7 @@ int main() {
   for (std::size_t i = 0; i < data["x"].real.size(); ++i) data["x"].real[i] = static_cast<float>(i % 7);
   // [quoted: use]
   plan const p = read_plan(file);
-  computation_graph const whole = rebatch(problem.graph, 16);                    // the batch on one device
+  computation_graph const whole = ir::rebatch(problem.graph, 16);                    // the batch on one device
   plan const one = one_device_plan(whole, training_options{"loss", p.optimizer});
   bool const equal = trained(planned_run(problem, p), data) == trained(serial_run(whole, one), data);
   // [end]

@@ -16,7 +16,7 @@ struct two_views {
     auto right = g.input("right", {batch, pixels(64)});
     auto label = g.input("label", {batch}, dtype::i32);
     auto w = g.weight("tower.w", {width(32), pixels(64)});             // a linear's weights: [out, in], then the bias [out]
-    auto b = g.weight("tower.b", {width(32)}, init::zeros);
+    auto b = g.weight("tower.b", {width(32)}, op::init::zeros);
     auto one = all(left, w, b) | linear{.out = 32, .to = width} | relu{};
     auto other = all(right, w, b) | linear{.out = 32, .to = width} | relu{};
     auto logits = all(one, other) | concat{} | named("head", linear{.out = 10, .to = classes});

@@ -49,7 +49,7 @@ struct sample {
 
 /// Reads the csv; throws `error` with file and line for anything but 64 numbers from 0 to 16 and a digit.
 inline std::vector<sample> read(std::string const& path) {
-  std::istringstream in(read_text(path, "the digits.csv of examples/data, or --data FILE"));
+  std::istringstream in(core::read_text(path, "the digits.csv of examples/data, or --data FILE"));
   std::vector<sample> all;
   std::string line;
   for (int n = 1; std::getline(in, line); ++n) {

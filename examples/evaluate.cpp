@@ -30,7 +30,7 @@ struct net {
 host_batch points(i64 n, u64 from) {
   host_batch b{{"x", {{n, 2}, {}, {}}}, {"label", {shape({n}, dtype::i32), {}, {}}}};
   for (u64 i = from; i < from + static_cast<u64>(n); ++i) {
-    float const x = static_cast<float>(mix(2 * i) % 1000) / 500 - 1, y = static_cast<float>(mix(2 * i + 1) % 1000) / 500 - 1;
+    float const x = static_cast<float>(core::mix(2 * i) % 1000) / 500 - 1, y = static_cast<float>(core::mix(2 * i + 1) % 1000) / 500 - 1;
     b["x"].real.insert(b["x"].real.end(), {x, y});
     b["label"].index.push_back(x * x + y * y < 0.6f);
   }
@@ -79,14 +79,14 @@ int main() {
   served.run(unseen);
   bool const same = served.output("hidden") == pass.output("hidden");
 
-  stored_tensors header;                                                        // a file with names of another program
+  exec::stored_tensors header;                                                        // a file with names of another program
   for (std::string const name : {"first", "last"})
     for (int k : {0, 1}) {
       shape const& s = graph.type(parameter(graph, name + (k ? ".1" : ".0")));
-      header.tensors.push_back({"model." + name + (k ? ".bias" : ".weight"), stored_type::f32, {s.d[0].n}, 0, 0});
+      header.tensors.push_back({"model." + name + (k ? ".bias" : ".weight"), exec::stored_type::f32, {s.d[0].n}, 0, 0});
       if (s.rank == 2) header.tensors.back().extents.push_back(s.d[1].n);
     }
-  safetensors_writer out(file, header);
+  exec::safetensors_writer out(file, header);
   for (char const* name : {"first.0", "first.1", "last.0", "last.1"}) out.write(run.fetch(parameter(graph, name)));
   out.finish();
   // [quoted: names]

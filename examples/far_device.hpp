@@ -17,14 +17,15 @@ struct far_memory {
   template <class T> T* near(T* p) const { return p ? reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(p) - shift) : p; }
 
   std::byte* allocate(i64 n) const {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(host_memory{}.allocate(n)) + shift);
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(exec::host_memory{}.allocate(n)) + shift);
   }
-  void release(std::byte* p, i64 n) const { host_memory{}.release(near(p), n); }
-  void write(void* p, void const* h, i64 n) const { host_memory{}.write(near(p), h, n); }
-  void read(void* h, void const* p, i64 n) const { host_memory{}.read(h, near(p), n); }
+  void release(std::byte* p, i64 n) const { exec::host_memory{}.release(near(p), n); }
+  void write(void* p, void const* h, i64 n) const { exec::host_memory{}.write(near(p), h, n); }
+  void read(void* h, void const* p, i64 n) const { exec::host_memory{}.read(h, near(p), n); }
   template <class S>
-  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
-    host_memory{}.move_box(box, from, near(src), to, near(dst), adds);
+  void move_box(op::tensor_block const& box, op::tensor_block const& from, S const* src, op::tensor_block const& to, S* dst,
+                bool adds) const {
+    exec::host_memory{}.move_box(box, from, near(src), to, near(dst), adds);
   }
   void wait() const {}
 };
@@ -38,16 +39,16 @@ template <class Scalar> class far_compute {
  public:
   using scalar_type = Scalar;
   using memory = far_memory;
-  explicit far_compute(device_place at) : memory_(at.device) {}
+  explicit far_compute(exec::device_place at) : memory_(at.device) {}
   far_memory device_memory() const { return memory_; }
-  static bool supports(any_op const& o) { return compute::eigen<Scalar>::supports(o); }
-  static i64 workspace(any_op const& o, shapes in, shapes out) { return compute::eigen<Scalar>::workspace(o, in, out); }
-  void run(kernel_call const& c) const {
+  static bool supports(op::any_op const& o) { return compute::eigen<Scalar>::supports(o); }
+  static i64 workspace(op::any_op const& o, shapes in, shapes out) { return compute::eigen<Scalar>::workspace(o, in, out); }
+  void run(exec::kernel_call const& c) const {
     std::vector<void const*> in;
     std::vector<void*> out;
     for (int k = 0; k < c.inputs; ++k) in.push_back(memory_.near(c.in[k]));
     for (int k = 0; k < c.outputs; ++k) out.push_back(memory_.near(c.out[k]));
-    kernel_call here = c;
+    exec::kernel_call here = c;
     here.in = in.data();
     here.out = out.data();
     here.workspace = memory_.near(c.workspace);

@@ -25,7 +25,7 @@ class counting : public comm::threads {
     comm::threads::all_gather(g, in, out, n);
   }
 };
-static_assert(full_communicator<counting, float>);
+static_assert(exec::full_communicator<counting, float>);
 // [end]
 
 constexpr axis batch{"batch"};
@@ -45,7 +45,8 @@ int main() {
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
   executor<compute::eigen<float>, counting> run(differentiate(graph), p);
   run.initialise(1);
-  host_batch data{{"x", host_tensor::reals({8, 16}, std::vector<float>(128, 1))}, {"y", host_tensor::reals({8, 4}, std::vector<float>(32, 0))}};
+  host_batch data{{"x", host_tensor::reals({8, 16}, std::vector<float>(128, 1))},
+                  {"y", host_tensor::reals({8, 4}, std::vector<float>(32, 0))}};
   run.step(data, 0.1);
   // data parallelism all-reduces every gradient once: (16 * 4 + 4) numbers on each of 4 devices
   std::printf("all-reduced %lld bytes, gathered %lld\n", static_cast<long long>(counting::reduced),

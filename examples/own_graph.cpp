@@ -24,12 +24,12 @@ std::vector<int> const& predecessors(network const& n, int v) { return n.layers[
 
 int main() {
   trainer::network const net{{{"in", {}}, {"left", {0}}, {"right", {0}}, {"out", {1, 2}}}};
-  static_assert(tensorpar::topology<trainer::network>);
-  auto const tree = tensorpar::sp_decomposition(net);
-  std::printf("%s\n", tree ? to_string(*tree).c_str() : "not series-parallel");
+  static_assert(tensorpar::graph::topology<trainer::network>);
+  auto const tree = tensorpar::graph::sp_decomposition(net);
+  std::printf("%s\n", tree ? tensorpar::graph::to_string(*tree).c_str() : "not series-parallel");
 
   std::vector<std::vector<int>> const lists{{}, {0}, {0}, {1, 2}, {2}, {3, 4}};      // predecessor lists are a graph as they are
-  std::printf("%s\n", tensorpar::is_series_parallel(lists) ? "series-parallel" : "not series-parallel");
+  std::printf("%s\n", tensorpar::graph::is_series_parallel(lists) ? "series-parallel" : "not series-parallel");
   // [end]
-  return tree && to_string(*tree) == "S(0,P(1,2),3)" && !tensorpar::is_series_parallel(lists) ? 0 : 1;
+  return tree && tensorpar::graph::to_string(*tree) == "S(0,P(1,2),3)" && !tensorpar::graph::is_series_parallel(lists) ? 0 : 1;
 }

@@ -18,13 +18,13 @@ struct swish_grad {
   static constexpr auto notation = "..., ... -> ...";            // every axis may be split
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("beta", s.beta); }
-  constexpr inference infer(shapes in) const { return in[0]; }
-  template <class S> static void compute(kernel_call const& c, swish_grad const& op) {
+  constexpr op::inference infer(shapes in) const { return in[0]; }
+  template <class S> static void compute(exec::kernel_call const& c, swish_grad const& op) {
     auto const *dy = static_cast<S const*>(c.in[0]), *x = static_cast<S const*>(c.in[1]);
     auto* dx = static_cast<S*>(c.out[0]);
-    S const beta = constant_of<S>(op.beta), one = scalar_traits<S>::from_integer(1);
+    S const beta = exec::constant_of<S>(op.beta), one = exec::scalar_traits<S>::from_integer(1);
     for (i64 i = 0; i < c.out_block[0].elements(); ++i) {
-      S const s = scalar_traits<S>::sigmoid(beta * x[i]);
+      S const s = exec::scalar_traits<S>::sigmoid(beta * x[i]);
       dx[i] = dy[i] * (s + beta * x[i] * s * (one - s));
     }
   }
@@ -34,22 +34,22 @@ struct swish {
   static constexpr auto name = "swish";
   static constexpr auto notation = "... -> ...";
   static constexpr void describe(auto& s, auto&& visit) { visit("beta", s.beta); }
-  constexpr inference infer(shapes in) const {
-    if (is_integer(in[0].type)) return mismatch("swish takes real numbers", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (is_integer(in[0].type)) return op::mismatch("swish takes real numbers", in[0], scalar);
     return in[0];
   }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  void derive(op::gradient_builder& g) const {
     if (g.wanted(0)) g.give(0, g.emit(swish_grad{beta}, {g.gradient(0), g.operand(0)}));
   }
-  template <class S> static void compute(kernel_call const& c, swish const& op) {
+  template <class S> static void compute(exec::kernel_call const& c, swish const& op) {
     auto const* x = static_cast<S const*>(c.in[0]);
     auto* y = static_cast<S*>(c.out[0]);
-    S const beta = constant_of<S>(op.beta);
-    for (i64 i = 0; i < c.out_block[0].elements(); ++i) y[i] = x[i] * scalar_traits<S>::sigmoid(beta * x[i]);
+    S const beta = exec::constant_of<S>(op.beta);
+    for (i64 i = 0; i < c.out_block[0].elements(); ++i) y[i] = x[i] * exec::scalar_traits<S>::sigmoid(beta * x[i]);
   }
 };
-template <class S> using my_compute = compute::eigen<S, op_set<swish, swish_grad>>;   // the standard operators and these
+template <class S> using my_compute = compute::eigen<S, op::op_set<swish, swish_grad>>;   // the standard operators and these
 // [end]
 
 constexpr axis batch{"batch"};
@@ -69,7 +69,8 @@ template <class S> std::vector<std::vector<S>> train(int devices) {
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', devices, 1}}}});   // samples split over all devices
   executor<my_compute<S>, comm::threads> run(differentiate(graph), p);
   run.initialise(3);
-  host_batch data{{"x", host_tensor::reals({24, 16}, std::vector<float>(24 * 16))}, {"y", host_tensor::reals({24, 4}, std::vector<float>(24 * 4))}};
+  host_batch data{{"x", host_tensor::reals({24, 16}, std::vector<float>(24 * 16))},
+                  {"y", host_tensor::reals({24, 4}, std::vector<float>(24 * 4))}};
   for (std::size_t i = 0; i < 24 * 16; ++i) data["x"].real[i] = static_cast<float>(i % 7) / 8;
   for (std::size_t i = 0; i < 24 * 4; ++i) data["y"].real[i] = static_cast<float>(i % 3) / 4;
   double first = 0, last = 0;

@@ -33,18 +33,19 @@ int main() {
   search::graph_stage_options options;
   options.mini_batch = 32;
   options.max_data = 1;                                                          // pipelines only, no copies of stages
-  search::graph_stages<analytical> const model(graph, cluster, analytical{}, options);
+  search::graph_stages<cost::analytical> const model(graph, cluster, cost::analytical{}, options);
   // stages, devices and micro-batch sizes: of what the search finds, the program that simulates fastest and fits into memory
   search::fitted_stages const found = search::fit_stages(graph, graph, cluster, model, {}, search::schedule_kind::zb_h1);
   if (!found.feasible()) return std::printf("device %d lacks memory\n", found.infeasible->device), 1;
-  stage_edges const edges = search::edges_of(found.stages);
+  passes::stage_edges const edges = search::edges_of(found.stages);
   std::printf("%zu stages, %d deep, a step of %.3f ms; %d programs compared\n", found.stages.choices.size(), found.stages.cost.depth,
               1e3 * found.seconds, found.tried);
-  pipeline_run const drawn = simulate_pipeline(found.plan.pipeline, edges, search::costs_of(found.stages), true);
-  std::printf("%s", pipeline_text(found.plan.pipeline, drawn, 80).c_str());
+  simulation::pipeline_run const drawn = simulation::simulate_pipeline(found.plan.pipeline, edges, search::costs_of(found.stages), true);
+  std::printf("%s", report::pipeline_text(found.plan.pipeline, drawn, 80).c_str());
   executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);
-  host_batch data{{"left", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}}, {"right", {{32, 64}, std::vector<float>(32 * 64, 0.25f), {}}}};
+  host_batch data{{"left", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}},
+                  {"right", {{32, 64}, std::vector<float>(32 * 64, 0.25f), {}}}};
   for (int k = 0; k < 3; ++k) std::printf("loss %.4f\n", run.step(data, 0.1).loss);
 }
 // [end]

@@ -40,20 +40,20 @@ struct trainer_price {
   int devices() const { return 4; }
   int copies() const { return 4; }
   int ways() const { return 4; }                                                   // 1 to 4 devices
-  tensorpar::stage_way way(int w) const { return {w + 1, w + 1, 0, w + 1.0}; }     // devices, copies, table of costs, share
+  tensorpar::graph::stage_way way(int w) const { return {w + 1, w + 1, 0, w + 1.0}; }     // devices, copies, table of costs, share
   int tables() const { return 1; }
   double work(int, int v) const { return at(v).milliseconds; }
   std::vector<std::vector<int>> const& nets() const { return readers; }
-  tensorpar::net_charge charge(int, int v) const { return {at(v).output_mb / 10, at(v).output_mb / 10, at(v).output_mb / 10}; }
+  tensorpar::graph::net_charge charge(int, int v) const { return {at(v).output_mb / 10, at(v).output_mb / 10, at(v).output_mb / 10}; }
   int measures() const { return 2; }
   double measure(int k, int v) const { return k == 0 ? at(v).weights_mb : at(v).output_mb; }
-  double seconds(tensorpar::downset_stage const& s, int w, int /*copies of later stages*/) const {
+  double seconds(tensorpar::graph::downset_stage const& s, int w, int /*copies of later stages*/) const {
     double const d = w + 1.0, weights = s.sum(0), outputs = s.sum(1);
     if (weights + outputs / d > 400) return std::numeric_limits<double>::infinity();
     return (s.work + s.boundary) / d + 2 * weights * (d - 1) / d;
   }
 };
-static_assert(tensorpar::downset_objective<trainer_price>);
+static_assert(tensorpar::graph::downset_objective<trainer_price>);
 // [end]
 
 int main() {
@@ -64,8 +64,8 @@ int main() {
                                    {"text encoder", {1}, 50, 20, 60},
                                    {"join", {2, 3}, 10, 20, 4},
                                    {"head", {4}, 30, 1, 40}}};
-  static_assert(tensorpar::topology<trainer::profile>);
-  auto const best = tensorpar::min_bottleneck(measured, trainer_price(measured));
+  static_assert(tensorpar::graph::topology<trainer::profile>);
+  auto const best = tensorpar::graph::min_bottleneck(measured, trainer_price(measured));
   std::printf("%.3f ms per batch\n", best.seconds);
   for (auto const& stage : best.stages) {
     std::printf("%d device(s), %.3f ms:", stage.way + 1, stage.seconds);

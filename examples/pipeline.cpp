@@ -51,7 +51,8 @@ struct planned {
 
 using graph_lists = std::vector<std::vector<int>>;       // by node, its predecessors
 
-search::stage_result plan_with(std::string const& planner, graph_lists const& g, search::any_stages const& m, search::stage_options const& o) {
+search::stage_result plan_with(std::string const& planner, graph_lists const& g, search::any_stages const& m,
+                               search::stage_options const& o) {
   if (planner == "graphpipe") return search::find_stages(g, m, o);
   if (planner == "pipedream") return peers::pipedream_stages(g, m, o);
   if (planner == "piper") return peers::piper_stages(g, m, o);
@@ -60,7 +61,8 @@ search::stage_result plan_with(std::string const& planner, graph_lists const& g,
 }
 /// Two stages take turns on every group of devices.
 bool folds(search::schedule_kind k) {
-  return k == search::schedule_kind::interleaved || k == search::schedule_kind::zb_v || k == search::schedule_kind::v_half || k == search::schedule_kind::v_min;
+  return k == search::schedule_kind::interleaved || k == search::schedule_kind::zb_v || k == search::schedule_kind::v_half ||
+      k == search::schedule_kind::v_min;
 }
 
 planned timed(settings const& s, std::string name, graph_lists const& g, search::any_stages const& m) {
@@ -68,7 +70,8 @@ planned timed(settings const& s, std::string name, graph_lists const& g, search:
   if (s.bottleneck) o.objective = search::stage_objective::bottleneck;
   if (s.schedule == "kfkb") o.ks = {1, 2, 4};
   if (folds(search::schedule_named(s.schedule))) {
-    if (s.planner != "uniform") throw error("schedule " + s.schedule + " with planner " + s.planner, "--planner", "uniform: equal stages in a line");
+    if (s.planner != "uniform")
+      throw error("schedule " + s.schedule + " with planner " + s.planner, "--planner", "uniform: equal stages in a line");
     o.micro_batches = {std::max<i64>(1, m.mini_batch() / (4 * s.devices))};
   }
   auto const from = std::chrono::steady_clock::now();
@@ -102,9 +105,10 @@ computation_graph model_graph(settings const& s) {
 
 /// The format is known by what the file starts with and the keys it has.
 peers::profiled_stages profile_stages(settings const& s) {
-  profile_units const u = s.units == "milliseconds" ? profile_units::compute_in_milliseconds : profile_units::as_published;
+  core::profile_units const u = s.units == "milliseconds" ? core::profile_units::compute_in_milliseconds
+      : core::profile_units::as_published;
   if (!s.profile.ends_with(".json")) return peers::stages_of(peers::read_pipedream(s.profile));
-  json const j = read_json(s.profile);
+  core::json const j = core::read_json(s.profile);
   if (j.contains("maxSizePerFPGA")) return peers::stages_of(peers::decode_dnn_partitioning(j, s.profile, u));
   return peers::stages_of(peers::decode_piper(j, s.profile, u));
 }
@@ -119,12 +123,12 @@ machine cluster(settings const& s, int turns = 1) {
   return search::detail::part_of(whole, {0, devices});
 }
 
-json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const& run) {
-  json all = json::array();
+core::json stages_json(planned const& p, pipeline const& scheduled, simulation::pipeline_run const& run) {
+  core::json all = core::json::array();
   for (std::size_t i = 0; i < p.result.choices.size(); ++i) {
     search::stage_choice const& c = p.result.choices[i];
     device_range const g = scheduled.groups[static_cast<std::size_t>(scheduled.stages[i].group)];
-    json x = json::object();
+    core::json x = core::json::object();
     x["operators"] = scheduled.stages[i].nodes;
     x["devices"] = {g.first, g.first + g.count - 1};
     x["micro_batch"] = c.micro_batch;
@@ -141,7 +145,7 @@ json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const
 
 /// Trains with random data; the last step's timeline. Parameters are compared with one device's in the tests, not here.
 void train(settings const& s, computation_graph const& g, plan const& p) {
-  executor<compute::eigen<float>, comm::threads> run(pipeline_pass(g, p));
+  executor<compute::eigen<float>, comm::threads> run(passes::pipeline_pass(g, p));
   run.initialise(1);
   for (int step = 0; step < s.train; ++step) {
     host_batch batch;
@@ -150,7 +154,7 @@ void train(settings const& s, computation_graph const& g, plan const& p) {
       host_tensor t;
       t.shape = v.type;
       t.shape.d[0].n *= p.pipeline.mini_batch / p.pipeline.unit;
-      random_stream const draw{static_cast<u64>(step), name_hash(v.name)};
+      exec::random_stream const draw{static_cast<u64>(step), core::name_hash(v.name)};
       for (i64 i = 0, n = t.shape.elements(); i < n; ++i) {
         double const u = draw.uniform(static_cast<u64>(i));
         if (is_integer(v.type.type)) t.index.push_back(static_cast<std::int32_t>(u * 64));
@@ -159,30 +163,33 @@ void train(settings const& s, computation_graph const& g, plan const& p) {
       batch[v.name] = std::move(t);
     }
     step_result const r = run.step(batch, 0.01);
-    if (s.json) std::cout << json({{"event", "step"}, {"step", step}, {"loss", r.loss}, {"seconds", r.seconds}}).dump() << "\n";
-    else std::printf("step %d: loss %.6f, %s\n", step, r.loss, seconds_text(r.seconds).c_str());
+    if (s.json) std::cout << core::json({{"event", "step"}, {"step", step}, {"loss", r.loss}, {"seconds", r.seconds}}).dump() << "\n";
+    else std::printf("step %d: loss %.6f, %s\n", step, r.loss, report::seconds_text(r.seconds).c_str());
   }
   i64 most = 0;
   for (i64 b : run.allocated_bytes()) most = std::max(most, b);
-  if (!s.json) std::printf("largest arena: %s\n", bytes_text(static_cast<double>(most)).c_str());
+  if (!s.json) std::printf("largest arena: %s\n", report::bytes_text(static_cast<double>(most)).c_str());
 }
 
 int too_small(settings const& s, planned const& p, int device, double lacks) {
   if (s.json)
-    std::cout << json({{"event", "infeasible"}, {"model", p.name}, {"device", device}, {"lacks_bytes", lacks}}).dump() << "\n";
-  else std::printf("no pipeline found that fits under schedule %s: device %d lacks %s\n", s.schedule.c_str(), device, bytes_text(lacks).c_str());
+    std::cout << core::json({{"event", "infeasible"}, {"model", p.name}, {"device", device}, {"lacks_bytes", lacks}}).dump() << "\n";
+  else std::printf("no pipeline found that fits under schedule %s: device %d lacks %s\n", s.schedule.c_str(), device,
+                   report::bytes_text(lacks).c_str());
   return 3;
 }
 
 int work(settings s) {
   search::schedule_kind const kind = search::schedule_named(s.schedule);
   bool const usual = s.batch == 0;
-  if (usual) s.batch = (s.model == "mmt" || !s.profile.empty() ? 16 : s.model == "dlrm_graphpipe" ? 64 : s.model == "two_branches" ? 4 : 1024) * s.devices;
+  if (usual)
+    s.batch = (s.model == "mmt" || !s.profile.empty() ? 16 : s.model == "dlrm_graphpipe" ? 64 : s.model == "two_branches" ? 4 : 1024)
+        * s.devices;
   if (usual && s.reduced && s.model == "mmt") s.batch = 4 * s.devices;
   int const stages_on = folds(kind) ? 2 * s.devices : s.devices;       // so many stages are looked for
   planned p;
   std::optional<computation_graph> graph;
-  std::optional<search::graph_stages<analytical>> model;
+  std::optional<search::graph_stages<cost::analytical>> model;
   std::optional<search::fitted_stages> fitted;
   if (s.profile.empty()) {
     graph = model_graph(s);
@@ -191,7 +198,7 @@ int work(settings s) {
     o.max_tensor = s.max_tensor;
     o.recompute = s.recompute;
     if (folds(kind)) o.max_data = 1;
-    model.emplace(*graph, cluster(s, folds(kind) ? 2 : 1), analytical{}, o);
+    model.emplace(*graph, cluster(s, folds(kind) ? 2 : 1), cost::analytical{}, o);
     graph_lists before;
     for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
     if (s.planner == "programs") {                    // graphpipe's candidates, unrolled and simulated: the fastest that fits
@@ -204,7 +211,8 @@ int work(settings s) {
       p = {s.model, fitted->stages, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
       if (auto const& lacks = fitted->infeasible) return too_small(s, p, lacks->device, static_cast<double>(lacks->missing));
       if (!s.json)
-        std::printf("%d programs compared: the fastest that fits takes %s a step\n", fitted->tried, seconds_text(fitted->seconds).c_str());
+        std::printf("%d programs compared: the fastest that fits takes %s a step\n", fitted->tried,
+                    report::seconds_text(fitted->seconds).c_str());
     } else {
       p = timed(s, s.model, before, search::any_stages(*model));
     }
@@ -223,13 +231,15 @@ int work(settings s) {
   if (!r.feasible()) {
     return too_small(s, p, r.infeasible->device, r.infeasible->lacks);
   }
-  stage_edges const edges = folds(kind) ? chain_of_stages(static_cast<int>(r.pipeline.stages.size())) : search::edges_of(r);
+  passes::stage_edges const edges = folds(kind) ? passes::chain_of_stages(static_cast<int>(r.pipeline.stages.size())) : search::edges_of(r);
   pipeline const stages = !folds(kind) ? r.pipeline
                                        : search::fold_stages(r.pipeline, static_cast<int>(r.pipeline.stages.size()) / 2,
-                                                     kind == search::schedule_kind::interleaved ? search::fold_kind::round : search::fold_kind::back_and_forth);
-  std::optional<pipeline> const scheduled = fitted ? fitted->plan.pipeline : search::make_schedule(kind, stages, edges, search::costs_of(r));
+                                                     kind == search::schedule_kind::interleaved ? search::fold_kind::round
+                                                         : search::fold_kind::back_and_forth);
+  std::optional<pipeline> const scheduled = fitted ? fitted->plan.pipeline
+      : search::make_schedule(kind, stages, edges, search::costs_of(r));
   if (!scheduled) throw error("schedule " + s.schedule + " does not fit these stages", "--schedule", "another schedule");
-  pipeline_run const run = simulate_pipeline(*scheduled, edges, search::costs_of(r), true);
+  simulation::pipeline_run const run = simulation::simulate_pipeline(*scheduled, edges, search::costs_of(r), true);
 
   std::vector<double> peak(static_cast<std::size_t>(s.devices), 0), bytes;  // with the samples that this schedule keeps in flight
   for (std::size_t i = 0; i < r.choices.size(); ++i) {
@@ -242,49 +252,52 @@ int work(settings s) {
   auto const fullest = std::max_element(peak.begin(), peak.end());
   if (*fullest > s.memory) return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
   if (!s.html.empty())
-    write_whole_file(s.html, pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
+    core::write_whole_file(s.html, report::pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
                                            {{s.planner + ", " + s.schedule, *scheduled, edges, run, bytes}}));
   if (!s.json) {
     std::printf("%s on %d devices, %lld samples per step: %zu stages, depth %d, found in %s by %s\n", p.name.c_str(), s.devices,
-                static_cast<long long>(scheduled->mini_batch), r.choices.size(), r.cost.depth, seconds_text(p.seconds).c_str(),
+                static_cast<long long>(scheduled->mini_batch), r.choices.size(), r.cost.depth, report::seconds_text(p.seconds).c_str(),
                 s.planner.c_str());
     if (r.added) std::printf("the graph is not series-parallel: %d dependencies added\n", r.added);
     std::printf("stages found in the family: %s\n", std::string(name_of(r.source)).c_str());
-    std::printf("slowest stage %s per sample, at least %s (gap %s); step %s with %s, idle %s\n", seconds_text(r.cost.bottleneck).c_str(),
-                seconds_text(r.bound).c_str(), percent_text(r.gap).c_str(), seconds_text(run.makespan).c_str(), s.schedule.c_str(),
-                percent_text(run.bubble() / run.makespan).c_str());
+    std::printf("slowest stage %s per sample, at least %s (gap %s); step %s with %s, idle %s\n",
+                report::seconds_text(r.cost.bottleneck).c_str(),
+                report::seconds_text(r.bound).c_str(), report::percent_text(r.gap).c_str(), report::seconds_text(run.makespan).c_str(),
+                    s.schedule.c_str(), report::percent_text(run.bubble() / run.makespan).c_str());
     for (std::size_t i = 0; i < r.choices.size(); ++i) {
       search::stage_choice const& c = r.choices[i];
       std::printf("  stage %zu: %zu operators on %s, %lld x %lld samples%s%s%s, %lld in flight, %s\n", i, scheduled->stages[i].nodes.size(),
-                  detail::group_text(scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)]).c_str(),
+                  report::detail::group_text(scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)]).c_str(),
                   static_cast<long long>(scheduled->mini_batch / c.micro_batch), static_cast<long long>(c.micro_batch),
-                  c.data > 1 ? (", data " + std::to_string(c.data)).c_str() : "", c.tensor > 1 ? (", tensor " + std::to_string(c.tensor)).c_str() : "",
-                  c.recompute ? ", recomputed" : "", static_cast<long long>(run.in_flight[i]), bytes_text(bytes[i]).c_str());
+                  c.data > 1 ? (", data " + std::to_string(c.data)).c_str() : "",
+                      c.tensor > 1 ? (", tensor " + std::to_string(c.tensor)).c_str() : "",
+                  c.recompute ? ", recomputed" : "", static_cast<long long>(run.in_flight[i]), report::bytes_text(bytes[i]).c_str());
     }
-    std::printf("%s", pipeline_text(*scheduled, run, s.width).c_str());
+    std::printf("%s", report::pipeline_text(*scheduled, run, s.width).c_str());
   }
   if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
     plan q = fitted ? fitted->plan : search::plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
-      plan better = search::map_within(*graph, q, analytical{}).plan;
-      auto const step = [&](plan const& x) { return simulate(unroll(pipeline_pass(*graph, x)), x.cluster, analytical{}).seconds; };
+      plan better = search::map_within(*graph, q, cost::analytical{}).plan;
+      auto const step = [&](plan const& x) { return simulate(unroll(passes::pipeline_pass(*graph, x)), x.cluster,
+                                                             cost::analytical{}).seconds; };
       double const before = step(q), after = step(better);
       if (!s.json)
         std::printf("shardings inside stages: step %s by the rule, %s mapped, both simulated operator by operator; the faster is taken\n",
-                    seconds_text(before).c_str(), seconds_text(after).c_str());
+                    report::seconds_text(before).c_str(), report::seconds_text(after).c_str());
       if (after < before) q = std::move(better);
     }
     q.model = s.model;
     q.step_seconds = step_seconds;
     if (!s.plan_file.empty()) write_plan(q, s.plan_file);
     if (s.train > 0) {
-      planned_step const step = pipeline_pass(*graph, q);
+      planned_step const step = passes::pipeline_pass(*graph, q);
       require_accepted(check(step.graph, step.plan, unroll(step)), "plan");
       train(s, *graph, q);
     }
   }
   if (s.json) {
-    json j = json::object();
+    core::json j = core::json::object();
     j["event"] = "plan";
     j["model"] = p.name;
     j["devices"] = s.devices;
@@ -311,7 +324,8 @@ int main(int argc, char** argv) {
   app.add_option("--model", s.model, "mmt, dlrm_graphpipe, candle_uno_graphpipe, two_branches");
   app.add_option("--branches", s.branches, "instead of the model's own number")->check(CLI::Range(1, 16));
   app.add_flag("--reduced", s.reduced, "small sizes, so that --train takes seconds");
-  app.add_option("--profile", s.profile, "a PipeDream graph.txt, or a JSON profile of Piper or dnn-partitioning, instead of a model")->check(CLI::ExistingFile);
+  app.add_option("--profile", s.profile,
+                 "a PipeDream graph.txt, or a JSON profile of Piper or dnn-partitioning, instead of a model")->check(CLI::ExistingFile);
   app.add_option("--units", s.units, "of compute times in JSON profiles")->check(CLI::IsMember({"as-published", "milliseconds"}));
   app.add_option("--devices", s.devices)->check(CLI::Range(1, 4096));
   app.add_option("--node", s.node, "devices of a node, 4 unless told; the last node may be partly filled")->check(CLI::Range(1, 4096));

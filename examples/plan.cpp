@@ -1,4 +1,5 @@
-// examples/plan.cpp - plan any model of the zoo on any cluster: rules and shardings together, shardings alone, plans of any kind, or no search
+// examples/plan.cpp - plan any model of the zoo on any cluster: rules and shardings together, shardings alone, plans of any kind, or no
+// search
 #include "standard_output.hpp"
 #include <sys/resource.h>
 
@@ -38,12 +39,14 @@ using namespace tensorpar;
 namespace {
 
 struct settings {
-  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision = "f32", numbers;   // numbers: what the precision means here
+  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision = "f32",
+      numbers;   // numbers: what the precision means here
   i64 batch = 0;
   int graphs = 200;
   u64 seed = 1;
   double budget = 0, alpha = 1.05;
-  bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, distribute = false, explain = false, progress = false;
+  bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, distribute = false, explain = false,
+      progress = false;
 };
 
 /// While it lives, a line on standard error every ten seconds: a long search is not silent.
@@ -102,7 +105,7 @@ computation_graph declared_for(settings const& s, i64 batch) {
 }
 
 search::joint_result searched(settings const& s, computation_graph const& g, machine const& on, search::joint_options const& o) {
-  analytical const model;
+  cost::analytical const model;
   std::string const name = name_of_search(s.search);
   if (name == "unity") return search::optimize_jointly(g, on, model, o);
   if (name == "oneaftertheother") return search::optimize_one_after_the_other(g, on, model, o);
@@ -138,17 +141,18 @@ i64 lacks(std::vector<i64> const& bytes, machine const& on) {
 }
 std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
   i64 const most = lacks(bytes, on);
-  return most > 0 ? ", does not fit: lacks " + bytes_text(static_cast<double>(most)) : "";
+  return most > 0 ? ", does not fit: lacks " + report::bytes_text(static_cast<double>(most)) : "";
 }
 
 int no_plan(settings const& s, machine const& on, shortage const& w) {
   if (s.json)
-    std::cout << event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device}, {"lacks_bytes", w.missing},
+    std::cout << report::event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device},
+                                                   {"lacks_bytes", w.missing},
                                            {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}});
   else
     std::printf("no plan fits%s: device %d needs %s and has %s, it lacks %s; more devices or a smaller batch would help\n",
-                w.proven ? "" : " that was found", w.device, bytes_text(static_cast<double>(w.needed)).c_str(),
-                bytes_text(static_cast<double>(w.capacity)).c_str(), bytes_text(static_cast<double>(w.missing)).c_str());
+                w.proven ? "" : " that was found", w.device, report::bytes_text(static_cast<double>(w.needed)).c_str(),
+                report::bytes_text(static_cast<double>(w.capacity)).c_str(), report::bytes_text(static_cast<double>(w.missing)).c_str());
   return 3;
 }
 optimizer_choice optimizer_of(settings const& s) {
@@ -162,17 +166,18 @@ void explain(search::joint_result const& r, machine const& on, search::search_op
   o.compare = false;
   auto const again = [&](std::string const& what, machine const& m) {
     auto const start = std::chrono::steady_clock::now();
-    search::search_result const x = search::optimize(r.graph, m, analytical{}, o);
+    search::search_result const x = search::optimize(r.graph, m, cost::analytical{}, o);
     std::string answer;
     if (x.feasible()) {
       double const longer = x.cost.seconds / r.cost.seconds - 1;
-      answer = "step " + seconds_text(x.cost.seconds) + ", " + percent_text(std::abs(longer)) + (longer < 0 ? " shorter" : " longer");
-    } else answer = "no plan fits, " + bytes_text(static_cast<double>(x.infeasible->missing)) + " missing";
-    std::printf("  %s: %s (answered in %s)\n", what.c_str(), answer.c_str(), seconds_text(seconds_since(start)).c_str());
+      answer = "step " + report::seconds_text(x.cost.seconds) + ", " + report::percent_text(std::abs(longer))
+          + (longer < 0 ? " shorter" : " longer");
+    } else answer = "no plan fits, " + report::bytes_text(static_cast<double>(x.infeasible->missing)) + " missing";
+    std::printf("  %s: %s (answered in %s)\n", what.c_str(), answer.c_str(), report::seconds_text(seconds_since(start)).c_str());
   };
   std::printf("why not, and what if:\n");
   for (search::baseline const& b : r.baselines)
-    std::printf("  %s: step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
+    std::printf("  %s: step %s, %.2f of the plan's%s\n", b.name.c_str(), report::seconds_text(b.cost.seconds).c_str(),
                 b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
   for (std::size_t k = 0; k < on.links.size(); ++k) {
     machine m = on;
@@ -187,7 +192,8 @@ void explain(search::joint_result const& r, machine const& on, search::search_op
 /// Flags that this mode does not look at are refused.
 void require_flags(CLI::App const& app, settings const& s) {
   if (s.list) return flags::refuse_all_but(app, "--list", {"--list"});
-  if (!s.verify.empty()) return flags::refuse_all_but(app, "--verify", {"--verify", "--model", "--reduced", "--batch", "--precision", "--json"});
+  if (!s.verify.empty())
+    return flags::refuse_all_but(app, "--verify", {"--verify", "--model", "--reduced", "--batch", "--precision", "--json"});
   std::string const name = name_of_search(s.search), mode = "--search " + s.search;
   bool const rules = name == "unity" || name == "oneaftertheother" || name == "any";
   if (!rules) flags::refuse(app, mode, {"--graphs", "--alpha", "--distribute", "--whole", "--budget", "--progress"});
@@ -201,10 +207,10 @@ void verify(settings const& s, computation_graph const& declared, plan const& p)
   require_accepted(check_certificate(declared, p), s.verify.empty() ? "plan" : s.verify);
   double const took = seconds_since(start);
   if (s.json)
-    std::cout << event_line("checked", {{"model", s.model}, {"devices", p.cluster.size()}, {"rewrites", p.rewrites.size()},
+    std::cout << report::event_line("checked", {{"model", s.model}, {"devices", p.cluster.size()}, {"rewrites", p.rewrites.size()},
                                         {"check_s", took}, {"rss_bytes", resident_bytes()}});
   else
-    std::printf("checked in %s: %zu rules, %zu operators, and what every one of %d devices does\n", seconds_text(took).c_str(),
+    std::printf("checked in %s: %zu rules, %zu operators, and what every one of %d devices does\n", report::seconds_text(took).c_str(),
                 p.rewrites.size(), p.nodes.size(), p.cluster.size());
 }
 
@@ -212,19 +218,19 @@ void verify(settings const& s, computation_graph const& declared, plan const& p)
 void look_closer(settings const& s, computation_graph const& graph, plan& p) {
   planned_step step = step_of(graph, p);
   program const& q = step.program;
-  timeline const time = simulate(q, p.cluster, analytical{});
+  timeline const time = simulate(q, p.cluster, cost::analytical{});
   p.step_seconds = step.plan.step_seconds = time.seconds;
-  plan_summary const all = summary_of("plan", step.graph, step.plan, q, time);
-  if (!s.html.empty()) write_whole_file(s.html, html_report(step.graph, step.plan, q, time));
+  report::plan_summary const all = report::summary_of("plan", step.graph, step.plan, q, time);
+  if (!s.html.empty()) core::write_whole_file(s.html, report::html_report(step.graph, step.plan, q, time));
   if (s.json) return;
-  std::printf("simulated step %s, largest arena %s; %s\n", seconds_text(time.seconds).c_str(),
-              bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
+  std::printf("simulated step %s, largest arena %s; %s\n", report::seconds_text(time.seconds).c_str(),
+              report::bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
 }
 
 /// What rules were applied, each with its number of times.
 void print_rules(plan const& p) {
   std::map<std::string, int> rules;
-  for (rewrite_record const& x : p.rewrites) ++rules[spell(*standard_rule(x.rule))];
+  for (rewrite::rewrite_record const& x : p.rewrites) ++rules[rewrite::spell(*passes::standard_rule(x.rule))];
   for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
 }
 
@@ -238,27 +244,28 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
                static_cast<long long>(batch), on.size());
   planned r = [&] {
     still_here const note("searching");
-    return plan_training({.graph = one, .samples = batch, .optimizer = optimizer_of(s), .name = s.model}, on, analytical{}, o);
+    return plan_training({.graph = one, .samples = batch, .optimizer = optimizer_of(s), .name = s.model}, on, cost::analytical{}, o);
   }();
   double const took = seconds_since(start);
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
     tried_plan const& c = r.tried[i];
     bool const taken = static_cast<int>(i) == r.chosen;
     if (s.json)
-      std::cout << event_line("candidate", {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
+      std::cout << report::event_line("candidate",
+                                      {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
                                             {"peak_bytes", c.peak}, {"fits", c.feasible()}, {"taken", taken},
                                             {"lacks_bytes", c.infeasible ? c.infeasible->missing : 0}, {"refused", c.refused}});
     else if (!c.feasible())
       std::printf("  %-24s %s\n", c.what.c_str(),
-                  c.infeasible ? ("lacks " + bytes_text(static_cast<double>(c.infeasible->missing))).c_str() : c.refused.c_str());
+                  c.infeasible ? ("lacks " + report::bytes_text(static_cast<double>(c.infeasible->missing))).c_str() : c.refused.c_str());
     else
       std::printf("%c %-24s %4d micro-batches, %2d stages: step %s, largest arena %s\n", taken ? '*' : ' ', c.what.c_str(), c.micro_batches,
-                  c.stages, seconds_text(c.seconds).c_str(), bytes_text(static_cast<double>(c.peak)).c_str());
+                  c.stages, report::seconds_text(c.seconds).c_str(), report::bytes_text(static_cast<double>(c.peak)).c_str());
   }
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
     std::printf("%s, %lld samples on %d devices of %s: planned in %s; %zu rules applied; %s\n", s.model.c_str(),
-                static_cast<long long>(batch), on.size(), on.name.c_str(), seconds_text(took).c_str(), r.plan.rewrites.size(),
+                static_cast<long long>(batch), on.size(), on.name.c_str(), report::seconds_text(took).c_str(), r.plan.rewrites.size(),
                 scratch_text(r.plan.scratch).c_str());
     std::printf("numbers in %s\n", s.numbers.c_str());
     print_rules(r.plan);
@@ -267,7 +274,7 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
-    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
+    std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
                                      {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
                                      {"step_s", r.plan.step_seconds}, {"rewrites", r.plan.rewrites.size()},
                                      {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes},
@@ -308,7 +315,7 @@ int work(settings s) {
     clock(settings const& given, std::chrono::steady_clock::time_point from) : s(given), start(from) {}
     bool go_on(search::joint_progress const& p) override {
       if (s.progress)
-        std::fprintf(stderr, "part %d of %d, %d graphs, %s\n", p.part + 1, p.parts, p.candidates, seconds_text(p.least).c_str());
+        std::fprintf(stderr, "part %d of %d, %d graphs, %s\n", p.part + 1, p.parts, p.candidates, report::seconds_text(p.least).c_str());
       return s.budget <= 0 || seconds_since(start) < s.budget;
     }
   } watch(s, start);
@@ -320,13 +327,15 @@ int work(settings s) {
   }();
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
-    for (search::baseline& b : peers::strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
+    for (search::baseline& b : peers::strategies(declared, on, cost::analytical{}, o.search, {.seed = s.seed}))
+      r.baselines.push_back(std::move(b));
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
-    std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
-                on.name.c_str(), r.operators, seconds_text(took).c_str());
-    std::printf("step %s, no plan of the space on %s below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(),
-                bound_holds_for(r.space, on.size()).c_str(), seconds_text(r.bound).c_str(), gap_text(r.cost.seconds, r.bound).c_str());
+    std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch),
+                on.size(), on.name.c_str(), r.operators, report::seconds_text(took).c_str());
+    std::printf("step %s, no plan of the space on %s below %s (gap %s)\n", report::seconds_text(r.cost.seconds).c_str(),
+                report::bound_holds_for(r.space, on.size()).c_str(), report::seconds_text(r.bound).c_str(),
+                    report::gap_text(r.cost.seconds, r.bound).c_str());
     if (r.statistics.branches_left)
       std::printf("the gap may be wide: not all ways to lay branches side by side were looked at, the bound shares work evenly\n");
     std::printf("numbers in %s\n", s.numbers.c_str());
@@ -337,15 +346,15 @@ int work(settings s) {
     int again = 0, shared = 0, parts = 0;
     for (op_strategy const& n : r.plan.nodes) {
       again += n.recompute;
-      shared += n.zero == zero_stage::updates;
-      parts += n.zero == zero_stage::weights;
+      shared += n.zero == ir::zero_stage::updates;
+      parts += n.zero == ir::zero_stage::weights;
     }
-    std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s, %s\n", again, shared, parts,
-                bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str(),
+    std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s, %s\n", again,
+                shared, parts, report::bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str(),
                 scratch_text(r.plan.scratch).c_str());
     if (!s.explain)
       for (search::baseline const& b : r.baselines)
-        std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
+        std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), report::seconds_text(b.cost.seconds).c_str(),
                     b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
     else explain(r, on, o.search);
   }
@@ -354,19 +363,20 @@ int work(settings s) {
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) {
     write_plan(r.plan, s.plan_file);
-    if (rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
+    if (passes::rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
       throw error("the plan read back runs another graph", s.plan_file, "the graph that was planned");
   }
   if (s.json) {
-    json names = json::object(), lack = json::object();                // of the fullest device; those that fit are not in it
+    core::json names = core::json::object(), lack =
+        core::json::object();                // of the fullest device; those that fit are not in it
     for (search::baseline const& b : r.baselines) {
       names[b.name] = b.cost.seconds;
       if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
     }
-    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
+    std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
                                      {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap},
-                                     {"bound_on", bound_holds_for(r.space, on.size())}, {"baselines", names},
+                                     {"bound_on", report::bound_holds_for(r.space, on.size())}, {"baselines", names},
                                      {"baselines_lack_bytes", lack}, {"scratch", scratch_text(r.plan.scratch)},
                                      {"branches_left", r.statistics.branches_left},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
@@ -386,14 +396,16 @@ int main(int argc, char** argv) {
   app.add_flag("--reduced", s.reduced, "the model's structure with everything small");
   app.add_option("--cluster", s.cluster, "a preset (summit:4 is four nodes of six, dgx-h100:8 eight nodes of eight) or a JSON file")
       ->capture_default_str();
-  app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
+  app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0},
+      i64{1} << 40));
   app.add_option("--search", s.search,
                  "unity: rules and shardings together; mapping: shardings alone; any: micro-batches, shardings or stages, with rules or without; one-after-the-other: rules for one device, then shardings; or what "
                  "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform mesh\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();
   app.add_option("--budget", s.budget, "seconds after which no further graph is looked at; 0: none")->check(CLI::Range(0.0, 1e9));
-  app.add_option("--graphs", s.graphs, "graphs priced per part of the model, at most")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--graphs", s.graphs, "graphs priced per part of the model, at most")->check(CLI::Range(1,
+                                                                                                         1'000'000))->capture_default_str();
   app.add_option("--seed", s.seed, "of the random walk that the plan is compared with")->capture_default_str();
   app.add_flag("--progress", s.progress, "a line on standard error for every graph that is looked at");
   app.add_flag("--explain", s.explain, "what other strategies, slower links and more memory would mean");

@@ -21,14 +21,16 @@ constexpr auto net = typed<deep>;
 /// Two nodes of two cores with a slow network between them.
 machine two_nodes() {
   device_kind const core{.name = "core", .flops = 2e9, .memory_bandwidth = 1e10, .memory = i64{1} << 30, .launch = 2e-6};
-  link_level const memory{.name = "memory", .latency = 2e-6, .bandwidth = 5e9}, network{.name = "network", .latency = 2e-5, .bandwidth = 1e7};
+  link_level const memory{.name = "memory", .latency = 2e-6, .bandwidth = 5e9},
+      network{.name = "network", .latency = 2e-5, .bandwidth = 1e7};
   return make_cluster("mine", core, 4, 2, memory, network);
 }
 
 int main() {
   training_problem problem{.graph = lower(net, {batch = 1}), .samples = 64, .optimizer = {optimizer_kind::adamw}};
-  problem.scratch = scratch_of<compute::eigen<float>>();               // of the kernels that will run the plan: memory is counted to the byte
-  planned const found = plan_training(problem, two_nodes(), analytical{}, {.effort = effort::thorough});
+  problem.scratch =
+      exec::scratch_of<compute::eigen<float>>();               // of the kernels that will run the plan: memory is counted to the byte
+  planned const found = plan_training(problem, two_nodes(), cost::analytical{}, {.effort = effort::thorough});
   if (!found.feasible()) return std::printf("%s\n", text_of(*found.infeasible).c_str()), 1;
   for (tried_plan const& c : found.tried)
     if (c.feasible()) std::printf("%s, %d micro-batches, %d stages: %.3f ms\n", c.what.c_str(), c.micro_batches, c.stages, 1e3 * c.seconds);

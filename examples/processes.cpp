@@ -20,7 +20,8 @@ struct model {
 int train(comm::mpi_session const& mpi) {
   int const n = mpi.size();
   training_problem const problem{.graph = lower(typed<model>, {batch = 1}), .samples = 96};
-  planned const found = plan_training(problem, preset("logical:" + std::to_string(n)), analytical{});   // every process finds the same plan
+  planned const found = plan_training(problem, preset("logical:" + std::to_string(n)),
+                                      cost::analytical{});   // every process finds the same plan
   trainer<compute::eigen<float>, comm::mpi> run(found);
   run.initialise(1);
   host_batch const data{{"x", host_tensor::reals({96, 32}, std::vector<float>(96 * 32, 1))},

@@ -18,7 +18,7 @@ inline constexpr std::size_t header_numbers = 256, header_bytes = 4 * header_num
 
 /// Throws `error` for anything else than such a file, before room is made for its tokens.
 inline std::vector<std::uint16_t> read(std::string const& path) {
-  readable_file const in(path, "a token file, or --text FILE");
+  core::readable_file const in(path, "a token file, or --text FILE");
   std::int32_t header[header_numbers]{};
   if (in.bytes() >= header_bytes) in.read_at(0, header, header_bytes);
   u64 const tokens = in.bytes() >= header_bytes ? in.bytes() - header_bytes : 0;              // their bytes
@@ -40,7 +40,7 @@ inline std::vector<std::uint16_t> read(std::string const& path) {
 inline void write(std::vector<std::uint16_t> const& all, std::string const& path) {
   if (all.empty() || all.size() > 0x7fffffff) throw error(std::to_string(all.size()) + " tokens", path, "1 to 2147483647");
   std::int32_t const header[header_numbers]{magic, version, static_cast<std::int32_t>(all.size())};
-  whole_file out(path);
+  core::whole_file out(path);
   out.write(header, header_bytes);
   out.write(all.data(), all.size() * 2);
   out.finish();
@@ -48,7 +48,7 @@ inline void write(std::vector<std::uint16_t> const& all, std::string const& path
 /// A token for each byte.
 inline std::vector<std::uint16_t> of_text(std::string const& path) {
   std::vector<std::uint16_t> all;
-  for (char c : read_file(path, "a text")) all.push_back(static_cast<unsigned char>(c));
+  for (char c : core::read_file(path, "a text")) all.push_back(static_cast<unsigned char>(c));
   return all;
 }
 

@@ -54,7 +54,7 @@ struct settings {
 
 template <class S> using run_of = executor<compute::eigen<S>, comm::threads>;
 
-void event(settings const& s, json const& j) {
+void event(settings const& s, core::json const& j) {
   if (s.json) std::cout << j.dump() << std::endl;
 }
 void say(settings const& s, std::string const& text) {
@@ -67,10 +67,11 @@ std::string number(char const* format, double x) {
 }
 
 /// Another assignment of shardings, unrolled and simulated like the chosen one.
-plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p, cost_model auto const& cost) {
-  planned_step const step = memory_pass(graph, p);
+tensorpar::report::plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p,
+                                          cost::cost_model auto const& cost) {
+  planned_step const step = passes::memory_pass(graph, p);
   program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
-  return summary_of(name, step.graph, step.plan, q, simulate(q, p.cluster, cost));
+  return report::summary_of(name, step.graph, step.plan, q, simulate(q, p.cluster, cost));
 }
 
 struct checks {
@@ -127,11 +128,11 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   options.optimizer.clip_norm = s.clip;
   options.micro_batches = s.micro_batches;
   training_graph const graph = differentiate(forward, options);
-  analytical const cost;
+  cost::analytical const cost;
 
   // plan, or take the plan that is given
   plan p;
-  std::vector<plan_summary> table;
+  std::vector<report::plan_summary> table;
   auto const t0 = std::chrono::steady_clock::now();
   if (!s.plan_file.empty()) {
     p = read_plan(s.plan_file);
@@ -146,7 +147,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     o.model = model;
     o.optimizer = options.optimizer;
     o.micro_batches = s.micro_batches;
-    o.scratch = scratch_of<compute::eigen<float>>();
+    o.scratch = exec::scratch_of<compute::eigen<float>>();
     search::search_result const r = search::optimize(forward, cluster, cost, o);
     if (!r.feasible())
       throw error(text_of(*r.infeasible), "the cluster", "more memory or more devices");
@@ -157,17 +158,17 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
       table.push_back(summarise(b.name, graph, q, cost));
     }
   }
-  planned_step const step = memory_pass(graph, p);
+  planned_step const step = passes::memory_pass(graph, p);
   program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
   timeline const predicted = simulate(q, p.cluster, cost);
   p.step_seconds = predicted.seconds;
   p.peak_bytes = q.arena;
   require_accepted(check(step.graph, step.plan, q), "train_digits");
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-  table.insert(table.begin(), summary_of("chosen", step.graph, step.plan, q, predicted));
+  table.insert(table.begin(), report::summary_of("chosen", step.graph, step.plan, q, predicted));
   std::string const numbers = precision_text(p.cluster, p.cluster, precision::f32);
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
-             explain(table[0]) + "\nnumbers in " + numbers + "\n" + comparison(table) + reasons(table));
+             report::explain(table[0]) + "\nnumbers in " + numbers + "\n" + report::comparison(table) + report::reasons(table));
   event(s, {{"event", "plan"},
             {"model", model},
             {"devices", p.cluster.size()},
@@ -180,16 +181,17 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
             {"peak_bytes", p.peak_bytes}});
 
   // what this very machine will take: its rates measured, its kernels profiled; devices beyond its cores take turns
-  host_rates const rates = measure_host();
-  machine const host = host_machine(n, rates);
-  profile_table profile = measure_operators<compute::eigen<float>>(q, host);
+  cost::host_rates const rates = cost::measure_host();
+  machine const host = cost::host_machine(n, rates);
+  cost::profile_table profile = measure_operators<compute::eigen<float>>(q, host);
   double const turns = std::max(1.0, static_cast<double>(n) / rates.cores);
-  profile_table shared;
+  cost::profile_table shared;
   for (auto [key, k] : profile.all()) { k.seconds *= turns; shared.add(std::move(k)); }
-  timeline const expected = simulate(q, host, profiled<analytical>(std::move(shared), analytical{measured_rates}), {.overlap = false});
+  timeline const expected = simulate(q, host, cost::profiled<cost::analytical>(std::move(shared), cost::analytical{cost::measured_rates}),
+                                     {.overlap = false});
 
   say(s, "\ntraining with " + std::to_string(n) + " threads on " + std::to_string(rates.cores) + " cores of this machine, where " +
-             seconds_text(expected.seconds) + " a step are predicted (from measured operators)\n");
+             report::seconds_text(expected.seconds) + " a step are predicted (from measured operators)\n");
 
   // train
   digits::split const data = digits::divide(all, s.seed);
@@ -222,7 +224,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     eval.run(test);
     accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
     double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
-    say(s, progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, expected.seconds}) + "\n");
+    say(s, report::progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, expected.seconds}) + "\n");
     event(s, {{"event", "epoch"},
               {"model", model},
               {"epoch", epoch + 1},
@@ -246,10 +248,10 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     std::filesystem::path dir(s.out);
     if (!alone) dir /= model + "-" + std::to_string(n);
     std::filesystem::create_directories(dir);
-    std::vector<named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
+    std::vector<report::named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
     write_plan(p, (dir / "plan.json").string());
-    write_whole_file((dir / "plan.html").string(), html_report(step.graph, step.plan, q, predicted, shown, table));
-    write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured, &q));
+    core::write_whole_file((dir / "plan.html").string(), report::html_report(step.graph, step.plan, q, predicted, shown, table));
+    core::write_whole_file((dir / "trace.json").string(), report::chrome_trace(expected, &measured, &q));
     say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
   }
   event(s, {{"event", "result"},
@@ -319,7 +321,7 @@ int main(int argc, char** argv) {
         run(s, m, m == "mlp" ? graph_view(typed<digits::mlp>) : graph_view(typed<digits::cnn>), n, alone, all);
       }
   } catch (std::exception const& e) {
-    if (s.json) std::cout << json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
+    if (s.json) std::cout << core::json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
     else std::cerr << "train_digits: " << e.what() << std::endl;
     return 1;
   }

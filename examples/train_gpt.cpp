@@ -18,7 +18,7 @@ double peak_of_core() {
   double best = 1e30;
   for (int trial = 0; trial < 20; ++trial) {
     auto const t = std::chrono::steady_clock::now();
-    multiply<float>(n, n, n, {a.data(), n, 1}, {b.data(), n, 1}, {c.data(), n, 1});
+    exec::multiply<float>(n, n, n, {a.data(), n, 1}, {b.data(), n, 1}, {c.data(), n, 1});
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count());
   }
   return 2.0 * n * n * n / best;
@@ -31,15 +31,15 @@ struct cores {
   static constexpr int devices = 2;
   static constexpr char const *what = "logical devices (threads)", *precision = "f32";
 
-  host_rates rates = measure_host();
+  cost::host_rates rates = cost::measure_host();
   machine cluster;
   double peak;
-  cores(int n, bool bf16) : cluster(host_machine(n, rates)), peak(peak_of_core() * std::min(n, rates.cores)) {
+  cores(int n, bool bf16) : cluster(cost::host_machine(n, rates)), peak(peak_of_core() * std::min(n, rates.cores)) {
     if (bf16) throw error("bf16 on this machine's cores", "--precision", "f32; bf16 on GPUs");
     for (device_kind& k : cluster.kinds) k.memory = i64{4} << 30;
   }
   auto maker() const { return [](int ranks) { return comm::world(ranks); }; }
-  profile_table measure(program const& q) const { return measure_operators<compute>(q, cluster); }
+  cost::profile_table measure(program const& q) const { return measure_operators<compute>(q, cluster); }
 };
 // [end]
 

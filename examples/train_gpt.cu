@@ -16,7 +16,7 @@ template <class Call> double best_of(cuda_memory const& m, Call const& call) {
   double best = 1e30;
   call();                                      // libraries choose, kernels are loaded
   m.wait();
-  auto const all = detail::recorded(m, call);
+  auto const all = exec::detail::recorded(m, call);
   for (int trial = 0; trial < 5; ++trial) {
     m.set(begun);
     m.replay(all);
@@ -27,9 +27,9 @@ template <class Call> double best_of(cuda_memory const& m, Call const& call) {
   return best;
 }
 
-template <class Number> matrix_products<Number> square(i64 side, float const* from, float* to) {
+template <class Number> exec::matrix_products<Number> square(i64 side, float const* from, float* to) {
   auto const* const a = reinterpret_cast<Number const*>(from);
-  matrix_products<Number> p;
+  exec::matrix_products<Number> p;
   p.m = p.n = p.k = side;
   p.a = {a, side, 1};
   p.b = {a + side * side, side, 1};
@@ -53,13 +53,15 @@ struct gpus {
   struct ranks {
     std::shared_ptr<cuda_product_choices> products;
     comm::world operator()(int n) const { return comm::world(n); }
-    compute policy(device_place at) const { return compute(basic_cudnn_teams<float_products::full, false>(cuda_memory(at), products)); }
+    compute policy(exec::device_place at) const {
+      return compute(basic_cudnn_teams<float_products::full, false>(cuda_memory(at), products));
+    }
   };
   ranks maker() const { return {products}; }
   /// Prices of operators, and for every product the way that took least time.
-  profile_table measure(program const& q) const {
+  cost::profile_table measure(program const& q) const {
     products->measure(true);
-    profile_table const prices = measure_operators(maker().policy({}), q, cluster);
+    cost::profile_table const prices = measure_operators(maker().policy({}), q, cluster);
     products->measure(false);
     return prices;
   }
@@ -78,14 +80,15 @@ struct gpus {
     // what the first GPU does: a product of floats, and a copy that no cache holds
     constexpr i64 side = 4096, line = i64{1} << 26;
     cuda_memory const m(0);
-    detail::arena_memory<cuda_memory> room(2 * line * 4, m), scratch(cuda_teams::product_scratch, m);
+    exec::detail::arena_memory<cuda_memory> room(2 * line * 4, m), scratch(cuda_teams::product_scratch, m);
     cuda_teams const first = cuda_teams(m).with_scratch(scratch.data());
     auto* const a = reinterpret_cast<float*>(room.data());
     auto* const b = a + line;
     std::vector<bfloat16> some(std::size_t{1} << 20);         // pairs of them are floats; products of zeros would take less time
     for (std::size_t i = 0; i < some.size(); ++i) some[i] = static_cast<float>(i * 2654435761u % 2001) / 1000 - 1;
     for (i64 at = 0; at < line; at += static_cast<i64>(some.size()) / 2) m.write(a + at, some.data(), static_cast<i64>(some.size()) * 2);
-    double const copied = best_of(m, [&] { m.move_box(line_block(line), line_block(line), a, line_block(line), b, false); });
+    double const copied = best_of(m,
+                                  [&] { m.move_box(exec::line_block(line), exec::line_block(line), a, exec::line_block(line), b, false); });
     double const multiplied = bf16 ? best_of(m, [&] { first.product(square<bfloat16>(side, a, b)); })
                                    : best_of(m, [&] { first.product(square<float>(side, a, b)); });
     std::size_t unused = 0, all = 0;

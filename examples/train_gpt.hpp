@@ -68,7 +68,8 @@ inline computation_graph network(zoo::gpt_sizes const& s, i64 samples) {
 }
 // [end]
 
-/// Multiplications and additions of a training step on a graph's samples: what the model needs, that is a forward pass and twice that for the
+/// Multiplications and additions of a training step on a graph's samples: what the model needs, that is a forward pass and twice that for
+/// the
 /// gradients (Kaplan et al. 2020, section 2.1). What a plan computes again to save memory does not count.
 inline double training_flops(computation_graph const& g) {
   double sum = 0;
@@ -90,7 +91,8 @@ inline std::string number(char const* format, double x) {
 }
 
 /// A token file's tokens where the run is on such files, else the bytes of texts. Throws `error` for too few, or one beyond the vocabulary.
-inline std::vector<std::uint16_t> tokens_for(zoo::gpt_sizes const& size, bool file, std::vector<std::string> const& paths, char const* flag) {
+inline std::vector<std::uint16_t> tokens_for(zoo::gpt_sizes const& size, bool file, std::vector<std::string> const& paths,
+                                             char const* flag) {
   std::vector<std::uint16_t> all;
   for (std::string const& p : paths) {
     std::vector<std::uint16_t> const part = file ? tokens::read(p) : tokens::of_text(p);
@@ -123,7 +125,7 @@ template <class Backend> void run(settings const& s) {
   Backend const backend(s.devices, bf16);
   machine cluster = backend.cluster;
   if (s.memory > 0) for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
-  training_problem asked{.graph = sequence, .samples = s.batch, .scratch = scratch_of<compute>(), .name = s.model};
+  training_problem asked{.graph = sequence, .samples = s.batch, .scratch = exec::scratch_of<compute>(), .name = s.model};
   asked.optimizer.kind = optimizer_kind::adamw;
   asked.optimizer.weight_decay = s.decay;
   asked.optimizer.clip_norm = s.clip;
@@ -133,10 +135,10 @@ template <class Backend> void run(settings const& s) {
     wanted.schedules = std::vector<search::schedule_kind>{};
     wanted.knobs.max_placed = std::numeric_limits<i64>::max();
   }
-  planned const found = plan_training(asked, cluster, analytical{measured_rates}, wanted);
+  planned const found = plan_training(asked, cluster, cost::analytical{cost::measured_rates}, wanted);
   if (!found.feasible())
     throw error(text_of(*found.infeasible), "--memory", "more memory, more devices, or a smaller batch");
-  planned_step const step = fused<compute>(found.step);
+  planned_step const step = exec::fused<compute>(found.step);
   program const& q = step.program;
   int again = 0, stages = static_cast<int>(found.plan.pipeline.stages.size());
   for (op_strategy const& c : found.plan.nodes) again += c.recompute;
@@ -144,7 +146,7 @@ template <class Backend> void run(settings const& s) {
 
   double predicted = 0;
   if (s.measure) {
-    profiled<analytical> const prices(backend.measure(q), analytical{measured_rates});
+    cost::profiled<cost::analytical> const prices(backend.measure(q), cost::analytical{cost::measured_rates});
     predicted = simulate(q, cluster, prices).seconds;
     if (!s.json) std::cout << "a step should take " << number("%.4f", predicted) << " s\n";
   }
@@ -183,7 +185,8 @@ template <class Backend> void run(settings const& s) {
     double const tokens_s = static_cast<double>(s.batch * size.seq) / r.seconds, mfu = flops / r.seconds / backend.peak;
     std::optional<double> const norm = r.gradient_norm;
     if (s.json)
-      std::cout << json({{"event", "step"}, {"step", k + 1}, {"loss", r.loss}, {"norm", norm ? json(*norm) : json()}, {"rate", now},
+      std::cout << core::json({{"event", "step"}, {"step", k + 1}, {"loss", r.loss}, {"norm", norm ? core::json(*norm) : core::json()},
+                               {"rate", now},
                          {"tokens_per_s", tokens_s}, {"mfu", mfu}, {"peak_bytes", most}, {"seconds", r.seconds}}).dump() << std::endl;
     else
       std::cout << "step " << k + 1 << "/" << s.steps << "  loss " << number("%.4f", r.loss) << "  norm "
@@ -192,15 +195,16 @@ template <class Backend> void run(settings const& s) {
                 << number("%.1f", static_cast<double>(most) / 1048576) << " MiB" << std::endl;
     if (!unseen.empty() && (e.steps() % s.evaluate_every == 0 || e.steps() == s.steps)) {
       double const unseen_loss = evaluate();
-      if (s.json) std::cout << json({{"event", "validation"}, {"step", e.steps()}, {"loss", unseen_loss}}).dump() << std::endl;
+      if (s.json) std::cout << core::json({{"event", "validation"}, {"step", e.steps()}, {"loss", unseen_loss}}).dump() << std::endl;
       else std::cout << "step " << e.steps() << "/" << s.steps << "  validation loss " << number("%.4f", unseen_loss) << std::endl;
     }
     if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);
   }
   if (s.json)
-    std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
-                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? json(*loss) : json()}, {"stages", stages},
-                       {"recomputed", again}, {"flops", flops}, {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
+    std::cout << core::json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
+                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? core::json(*loss) : core::json()},
+                           {"stages", stages}, {"recomputed", again}, {"flops", flops}, {"predicted_seconds", predicted},
+                           {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.max_loss > 0 && !(loss && *loss <= s.max_loss))
     throw error(loss ? "a loss of " + number("%.4f", *loss) : "no step was left to train", "--most-loss",
                 "at most " + number("%.4f", s.max_loss));
@@ -216,7 +220,8 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   app.add_option("--model", s.model, "tiny, gpt2_124m, gpt2_774m, gpt2_1b5")->capture_default_str();
   app.add_option("--data", s.data, "a token file in llm.c's format");
   app.add_option("--text", s.text, "texts whose bytes are the tokens, where there is no --data")->delimiter(',')->capture_default_str();
-  app.add_option("--validation", s.validation, "what the loss is evaluated on without learning from it: a token file with --data, else a text");
+  app.add_option("--validation", s.validation,
+                 "what the loss is evaluated on without learning from it: a token file with --data, else a text");
   app.add_option("--evaluate-every", s.evaluate_every, "steps between evaluations")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   app.add_option("--evaluations", s.evaluations, "batches of an evaluation")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--write", write, "write the bytes of --text as a token file, and do nothing else");
@@ -225,7 +230,8 @@ template <class Backend> int train_gpt(int argc, char** argv) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   app.add_option("--batch", s.batch, "sequences per step")->check(CLI::Range(1, 65536))->capture_default_str();
-  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated; 0: what is fastest, in stages if these are faster")
+  app.add_option("--micro-batches", s.micro_batches,
+                 "parts of a batch whose gradients are accumulated; 0: what is fastest, in stages if these are faster")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--memory", s.memory, "MiB that a device may take, if not all it has; where that is short, plans shard and compute again")
@@ -258,7 +264,7 @@ template <class Backend> int train_gpt(int argc, char** argv) {
       run<Backend>(s);
     }
   } catch (std::exception const& e) {
-    if (s.json) std::cout << json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
+    if (s.json) std::cout << core::json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
     else std::cerr << "train_gpt: " << e.what() << std::endl;
     return 1;
   }

@@ -54,7 +54,7 @@ template <class Run> std::map<std::string, std::vector<prime_field>> trained(Run
   return all;
 }
 bool computes_what_one_device_does(training_problem const& problem, planned const& found) {
-  computation_graph const whole = rebatch(problem.graph, problem.samples);
+  computation_graph const whole = ir::rebatch(problem.graph, problem.samples);
   plan const alone = one_device_plan(whole, training_options{problem.loss, problem.optimizer});
   return trained(trainer<compute::eigen<prime_field>, comm::threads>(found)) ==
          trained(executor<compute::eigen<prime_field>, comm::threads>(whole, alone));
@@ -78,18 +78,18 @@ int main() {
   std::string const page = scratch.path() + "/plan.html", file = scratch.path() + "/plan.json", folder = scratch.path() + "/run";
   // [quoted: plan]
   training_problem problem{.graph = lower(net, {batch = 1}), .samples = 32, .optimizer = {optimizer_kind::adamw}};
-  problem.scratch = scratch_of<compute::eigen<float>>();        // of the kernels that will run it
+  problem.scratch = exec::scratch_of<compute::eigen<float>>();        // of the kernels that will run it
   machine const four = preset("logical:4");
-  planned const found = plan_training(problem, four, analytical{});
+  planned const found = plan_training(problem, four, cost::analytical{});
   if (!found.feasible()) throw error(text_of(*found.infeasible), "planning", "more memory or more devices");
   for (tried_plan const& c : found.tried)
     if (c.feasible()) std::printf("%s, %d micro-batches: %.3f ms\n", c.what.c_str(), c.micro_batches, 1e3 * c.seconds);
   // [end]
   // [quoted: look]
   planned_step const& step = found.step;
-  timeline const predicted = simulate(step.program, four, analytical{});
-  std::printf("%s", explain(step.graph, step.plan, step.program, predicted).c_str());
-  write_whole_file(page, html_report(step.graph, step.plan, step.program, predicted));
+  timeline const predicted = simulate(step.program, four, cost::analytical{});
+  std::printf("%s", report::explain(step.graph, step.plan, step.program, predicted).c_str());
+  core::write_whole_file(page, report::html_report(step.graph, step.plan, step.program, predicted));
   // [end]
   if (!computes_what_one_device_does(problem, found)) return std::printf("the plan computes something else\n"), 1;
   // [quoted: first]
@@ -98,7 +98,7 @@ int main() {
   train(first, 60, folder);
   // [end]
   // [quoted: resumed]
-  my_trainer second(plan_training(problem, preset("logical:2"), analytical{}));      // two devices are left
+  my_trainer second(plan_training(problem, preset("logical:2"), cost::analytical{}));      // two devices are left
   train(second, 120, folder);                                   // goes on from step 60
   // [end]
   // [quoted: use]

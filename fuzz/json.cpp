@@ -7,9 +7,9 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::string_view const text(reinterpret_cast<char const*>(data), size);
   try {
-    tensorpar::json const value = tensorpar::parse_json(text, "input");
+    tensorpar::core::json const value = tensorpar::core::parse_json(text, "input");
     std::string const once = value.dump();
-    if (tensorpar::parse_json(once, "again").dump() != once) std::abort();
+    if (tensorpar::core::parse_json(once, "again").dump() != once) std::abort();
   } catch (tensorpar::error const&) {
   }
   return 0;

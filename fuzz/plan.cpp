@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   std::string_view const text(reinterpret_cast<char const*>(data), size);
   try {
     // The checksum would turn nearly every mutation away; with it made right, what lies behind is reached too.
-    json value = parse_json(text, "input");
+    tensorpar::core::json value = tensorpar::core::parse_json(text, "input");
     for (int turn = 0; turn < 2; ++turn) {
       try {
         plan const p = decode(value, "input");

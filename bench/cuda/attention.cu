@@ -6,8 +6,8 @@ using namespace tensorpar;
 
 namespace {
 
-template <class Policy> double seconds_of(cuda_memory const& memory, any_op const& op, std::vector<shape> const& in) {
-  Policy const policy{device_place{}};
+template <class Policy> double seconds_of(cuda_memory const& memory, op::any_op const& op, std::vector<shape> const& in) {
+  Policy const policy{exec::device_place{}};
   bench::operation<Policy> const o(policy, op, in);
   double const s = bench::seconds(policy.device_memory().stream(), [&] { o.run(); });
   memory.wait();
@@ -28,11 +28,11 @@ int main() try {
     shape x{dim(batch), dim(length), dim(heads * 64)};
     x.type = dtype::bf16;
     double const square = static_cast<double>(batch * heads * length * length * 64);
-    any_op const forward(attention{heads, true}), back(attention_grad{heads, true}), from_lse(attention_grad_from_lse{heads, true});
+    op::any_op const forward(attention{heads, true}), back(attention_grad{heads, true}), from_lse(op::attention_grad_from_lse{heads, true});
     shape const lse{dim(batch), dim(heads), dim(length)};
     shape x3 = x;
     x3.d[2] = dim(3 * x.d[2].n);
-    any_op const packed(packed_attention{heads, true}), packed_from_lse(packed_attention_grad_from_lse{{heads, true}});
+    op::any_op const packed(packed_attention{heads, true}), packed_from_lse(packed_attention_grad_from_lse{{heads, true}});
     std::string const of = ", causal, bf16, GPT-2 " + name + ", 16 sequences";
     double const kernels = seconds_of<compute::cuda_bf16<>>(memory, forward, {x, x, x}),
                  kernels_back = seconds_of<compute::cuda_bf16<>>(memory, back, {x, x, x, x});
@@ -47,7 +47,8 @@ int main() try {
     bench::row("gradient of attention from its log-sum-exps" + of, "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, from_lse, {x, x, x, x, x, lse}), "FLOP/s",
                10 * square / kernels_back);
-    bench::row("gradient of attention of one packed tensor from its log-sum-exps" + of, "operations per second, beside the kernels of teams",
+    bench::row("gradient of attention of one packed tensor from its log-sum-exps" + of,
+               "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, packed_from_lse, {x, x3, x, lse}), "FLOP/s",
                10 * square / kernels_back);
   }

@@ -12,7 +12,7 @@ using bench::seconds;
 
 /// cuBLASLt by itself: y = x w^T of bf16 [n, n] matrices, all that can be prepared is.
 double direct_seconds(cuda_memory const& memory, i64 n) {
-  detail::arena_memory<cuda_memory> const room(3 * n * n * 2, memory), scratch(i64{32} << 20, memory);
+  exec::detail::arena_memory<cuda_memory> const room(3 * n * n * 2, memory), scratch(i64{32} << 20, memory);
   bench::fill(memory, room.data(), 2 * n * n * 2);
   std::byte *const x = room.data(), *const w = x + n * n * 2, *const y = w + n * n * 2;
   auto const size = static_cast<uint64_t>(n);
@@ -51,11 +51,11 @@ void fused_rows(cuda_memory const& memory) {
   contraction const to_x("0o,oi->0i"), to_w("0o,0i->oi");
   struct pair {
     char const* name;
-    any_op both;
+    op::any_op both;
     std::vector<shape> in;
-    any_op first;
+    op::any_op first;
     std::vector<shape> of_first;
-    any_op then;
+    op::any_op then;
     std::vector<shape> of_then;
     bool wide;
   };
@@ -63,18 +63,18 @@ void fused_rows(cuda_memory const& memory) {
     auto const choices = std::make_shared<cuda_product_choices>();
     policy_type const policy{cuda_teams(memory, choices)};
     for (pair const& p : std::vector<pair>{
-             {"linear with gelu", linear_with{true, true, false}, {x, up, b}, linear{6400}, {x, up, b}, gelu{}, {y}, false},
-             {"linear with a sum", linear_with{true, false, true}, {y, down, c, x}, linear{1600}, {y, down, c}, add{}, {x, x}, false},
-             {"gradient with gelu's slope", contraction_with{to_x, true, false, false}, {x, down, y}, to_x, {x, down}, gelu_grad{}, {y, y},
-              false},
-             {"gradient with a sum", contraction_with{to_x, false, true, false}, {y, up, x}, to_x, {y, up}, add{}, {x, x}, false},
-             {"weights' gradient with a sum", contraction_with{to_w, false, true, false}, {y, x, sum}, to_w, {y, x}, add{}, {sum, sum},
+             {"linear with gelu", op::linear_with{true, true, false}, {x, up, b}, linear{6400}, {x, up, b}, gelu{}, {y}, false},
+             {"linear with a sum", op::linear_with{true, false, true}, {y, down, c, x}, linear{1600}, {y, down, c}, add{}, {x, x}, false},
+             {"gradient with gelu's slope", op::contraction_with{to_x, true, false, false}, {x, down, y}, to_x, {x, down}, gelu_grad{},
+              {y, y}, false},
+             {"gradient with a sum", op::contraction_with{to_x, false, true, false}, {y, up, x}, to_x, {y, up}, add{}, {x, x}, false},
+             {"weights' gradient with a sum", op::contraction_with{to_w, false, true, false}, {y, x, sum}, to_w, {y, x}, add{}, {sum, sum},
               true},
-             {"weights' gradient with the bias'", contraction_with{to_w, false, false, true}, {y, x}, to_w, {y, x}, contraction("0o->o"),
-              {y}, true},
-             {"norm's gradient with a sum", norm_grads{1e-5, true, true, false, false}, {x, x, c, x}, layernorm_grad_x{}, {x, x, c}, add{},
-              {x, x}, false},
-             {"norm's gradients by x and gamma", norm_grads{1e-5, true, false, true, false}, {x, x, c}, layernorm_grad_x{}, {x, x, c},
+             {"weights' gradient with the bias'", op::contraction_with{to_w, false, false, true}, {y, x}, to_w, {y, x},
+              contraction("0o->o"), {y}, true},
+             {"norm's gradient with a sum", op::norm_grads{1e-5, true, true, false, false}, {x, x, c, x}, layernorm_grad_x{}, {x, x, c},
+              add{}, {x, x}, false},
+             {"norm's gradients by x and gamma", op::norm_grads{1e-5, true, false, true, false}, {x, x, c}, layernorm_grad_x{}, {x, x, c},
               layernorm_grad_gamma{}, {x, x}, false}}) {
       choices->measure(measured);
       operation const both(policy, p.both, p.in, p.wide), first(policy, p.first, p.of_first, p.wide),
@@ -91,7 +91,7 @@ void fused_rows(cuda_memory const& memory) {
 
 double copy_speed(cuda_memory const& memory) {
   i64 const n = i64{1} << 30;
-  detail::arena_memory<cuda_memory> const a(n, memory), b(n, memory);
+  exec::detail::arena_memory<cuda_memory> const a(n, memory), b(n, memory);
   double const s = seconds(memory.stream(), [&] {
     cuda_check(cudaMemcpyAsync(b.data(), a.data(), static_cast<std::size_t>(n), cudaMemcpyDeviceToDevice, memory.stream()), "cudaMemcpy");
   });
@@ -112,7 +112,7 @@ int main() try {
   shape const square{8192, 8192}, vector{8192};
   struct named {
     char const* name;
-    any_op op;
+    op::any_op op;
     std::vector<shape> in;
   };
   for (named const& x : std::vector<named>{{"relu", relu{}, {square}},
@@ -131,7 +131,8 @@ int main() try {
   for (i64 n : {1024, 4096, 8192}) {
     operation const o(policy, linear{n, false}, {{dim(n), dim(n)}, {dim(n), dim(n)}});
     double const work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-    row("linear, fp32, " + std::to_string(n) + " cubed", "operations per second", work / seconds(memory.stream(), [&] { o.run(); }), "FLOP/s", 0);
+    row("linear, fp32, " + std::to_string(n) + " cubed", "operations per second", work / seconds(memory.stream(), [&] { o.run(); }),
+        "FLOP/s", 0);
   }
   auto const half = [](shape const& s) { return s.of(dtype::bf16); };
   for (named const& x : std::vector<named>{

@@ -66,20 +66,20 @@ inline void row(std::string const& name, char const* metric, double value, char 
 /// One operator on whole tensors in the GPU's memory.
 template <class Policy> class operation {
   Policy const& policy_;
-  any_op op_;
-  std::vector<tensor_block> in_, out_;
-  std::vector<detail::arena_memory<cuda_memory>> room_;
+  op::any_op op_;
+  std::vector<op::tensor_block> in_, out_;
+  std::vector<exec::detail::arena_memory<cuda_memory>> room_;
   std::vector<void const*> from_;
   std::vector<void*> to_;
-  kernel_call call_;
+  exec::kernel_call call_;
 
   std::byte* place(i64 bytes) {
     room_.emplace_back(std::max<i64>(bytes, 1), policy_.device_memory());
     fill(policy_.device_memory(), room_.back().data(), bytes);
     return room_.back().data();
   }
-  static tensor_block whole(shape const& s) {
-    tensor_block b;
+  static op::tensor_block whole(shape const& s) {
+    op::tensor_block b;
     b.rank = s.rank;
     b.type = s.type;
     for (int i = 0; i < s.rank; ++i) b.local[i] = b.global[i] = s.d[i].n;
@@ -88,16 +88,16 @@ template <class Policy> class operation {
 
  public:
   /// `wide`: results are f32, also of bf16 operands.
-  operation(Policy const& policy, any_op const& op, std::vector<shape> const& in, bool wide = false) : policy_(policy), op_(op) {
+  operation(Policy const& policy, op::any_op const& op, std::vector<shape> const& in, bool wide = false) : policy_(policy), op_(op) {
     int const activations = op.op->arity < 0 ? static_cast<int>(in.size()) : op.op->arity;
-    inference const r = op.op->infer(op.attr, {in.data(), activations});
+    op::inference const r = op.op->infer(op.attr, {in.data(), activations});
     if (!r.ok()) throw error(r.rule, std::string(op.op->name), "operands that fit");
     std::vector<shape> out(r.out, r.out + r.n);
     if (wide) for (shape& s : out) s.type = dtype::f32;
     for (shape const& s : in) in_.push_back(whole(s));
     for (shape const& s : out) out_.push_back(whole(s));
-    for (tensor_block const& b : in_) from_.push_back(place(b.elements() * bytes_of(b.type, 4)));
-    for (tensor_block const& b : out_) to_.push_back(place(b.elements() * bytes_of(b.type, 4)));
+    for (op::tensor_block const& b : in_) from_.push_back(place(b.elements() * bytes_of(b.type, 4)));
+    for (op::tensor_block const& b : out_) to_.push_back(place(b.elements() * bytes_of(b.type, 4)));
     call_.op = &op_;
     call_.inputs = static_cast<int>(in.size());
     call_.outputs = static_cast<int>(out.size());
@@ -111,7 +111,7 @@ template <class Policy> class operation {
   void run() const { policy_.run(call_); }
   double bytes() const {
     i64 n = 0;
-    for (auto const* side : {&in_, &out_}) for (tensor_block const& b : *side) n += b.elements() * bytes_of(b.type, 4);
+    for (auto const* side : {&in_, &out_}) for (op::tensor_block const& b : *side) n += b.elements() * bytes_of(b.type, 4);
     return static_cast<double>(n);
   }
 };

@@ -57,7 +57,7 @@ TEST_CASE("common parts and volumes are those of the sets of elements") {
 }
 
 TEST_CASE("a mesh's devices are those that coordinates and strides say, each once") {
-  using axes = std::vector<mesh_axis>;
+  using axes = std::vector<ir::mesh_axis>;
   auto devices = [](i64 start, axes const& a, int n) { return devices_of(walk(start, a, n).all); };
   CHECK(devices(1, {{'a', 2, 3}, {'b', 3, 1}}, 8) == std::vector<int>{1, 2, 3, 4, 5, 6});
   CHECK(devices(3, {{'a', 4, -1}}, 4) == std::vector<int>{0, 1, 2, 3});
@@ -77,7 +77,8 @@ TEST_CASE("a mesh's devices are those that coordinates and strides say, each onc
 
 TEST_CASE("a layout's places cover the tensor as often as its copies and sums say") {
   shape const s{12, 6, 4};
-  layout const l{0, {{part_kind::shard, 0, 2, 12}, {part_kind::replicate, -1, 2, 6}, {part_kind::shard, 0, 3, 2}, {part_kind::partial, -1, 2, 1}}};
+  ir::layout const l{0, {{ir::part_kind::shard, 0, 2, 12}, {ir::part_kind::replicate, -1, 2, 6}, {ir::part_kind::shard, 0, 3, 2},
+                         {ir::part_kind::partial, -1, 2, 1}}};
   auto const all = places(l, s, 24);
   REQUIRE(all.size() == 24);
   std::map<i64, int> often;
@@ -91,9 +92,9 @@ TEST_CASE("a layout's places cover the tensor as often as its copies and sums sa
   CHECK(sums == std::map<i64, int>{{0, 12}, {1, 12}});
   CHECK(on(all, 12)->at.lo[0] == 6);  // the earlier axis is the major digit
   CHECK(on(all, 2)->at.lo[0] == 2);
-  CHECK(places({0, {{part_kind::shard, 0, 5, 1}}}, s, 8).empty());
-  CHECK(places({0, {{part_kind::shard, 3, 2, 1}}}, s, 8).empty());
-  CHECK(places({0, {{part_kind::replicate, -1, 9, 1}}}, s, 8).empty());
+  CHECK(places({0, {{ir::part_kind::shard, 0, 5, 1}}}, s, 8).empty());
+  CHECK(places({0, {{ir::part_kind::shard, 3, 2, 1}}}, s, 8).empty());
+  CHECK(places({0, {{ir::part_kind::replicate, -1, 9, 1}}}, s, 8).empty());
 }
 
 TEST_CASE("under any sharding an operator's results are covered, each share by parts that do not overlap") {
@@ -108,8 +109,8 @@ TEST_CASE("under any sharding an operator's results are covered, each share by p
       std::vector<shape> in, out;
       for (int x : n.in) in.push_back(g.type(x));
       for (int x : n.out) out.push_back(g.type(x));
-      sharding const& mesh = p.nodes[z(v)].sharding;
-      sharding_work const w = works(n, space_of(g, v), in, out, mesh, devices);
+      ir::sharding const& mesh = p.nodes[z(v)].sharding;
+      sharding_work const w = works(n, ir::space_of(g, v), in, out, mesh, devices);
       REQUIRE(w.why == "");
       REQUIRE(static_cast<i64>(w.devices.size()) == mesh.size());
       for (std::size_t k = 0; k < out.size(); ++k) {
@@ -142,7 +143,7 @@ TEST_CASE("a sharding that does not fit says why") {
   std::vector<shape> in, out;
   for (int x : n.in) in.push_back(g.type(x));
   for (int x : n.out) out.push_back(g.type(x));
-  auto why = [&](std::vector<mesh_axis> axes) { return works(n, space_of(g, 0), in, out, {0, std::move(axes)}, 16).why; };
+  auto why = [&](std::vector<ir::mesh_axis> axes) { return works(n, ir::space_of(g, 0), in, out, {0, std::move(axes)}, 16).why; };
   CHECK(why({{'0', 4, 1}}) == "");
   CHECK(why({{'0', 5, 1}}) == "loop '0' cannot be split in 5, only in divisors of 24");
   CHECK(why({{'0', 4, 1}, {'0', 4, 4}}) == "loop '0' cannot be split in 16, only in divisors of 24");

@@ -35,7 +35,7 @@ task* some_task(subject& s, std::mt19937& draw, bool (*fits)(task const&)) {
 }
 bool is_compute(task const& t) { return t.kind == task_kind::compute; }
 bool is_move(task const& t) { return t.kind == task_kind::reshard; }
-bool has_group(task const& t) { return t.kind == task_kind::reshard && !t.step.group.empty() && t.step.kind != reshard_kind::slice; }
+bool has_group(task const& t) { return t.kind == task_kind::reshard && !t.step.group.empty() && t.step.kind != ir::reshard_kind::slice; }
 buffer& buf(subject& s, int b) { return s.q.buffers[static_cast<std::size_t>(b)]; }
 
 bool drop_task(subject& s, std::mt19937& draw) {
@@ -100,9 +100,9 @@ bool change_plan_stride(subject& s, std::mt19937& draw) {
 bool change_kind(subject& s, std::mt19937& draw) {
   task* t = some_task(s, draw, is_move);
   if (!t) return false;
-  reshard_kind const old = t->step.kind;
-  while (t->step.kind == old || t->step.kind == reshard_kind::exchange)
-    t->step.kind = static_cast<reshard_kind>(draw() % 5);  // an exchange can do all
+  ir::reshard_kind const old = t->step.kind;
+  while (t->step.kind == old || t->step.kind == ir::reshard_kind::exchange)
+    t->step.kind = static_cast<ir::reshard_kind>(draw() % 5);  // an exchange can do all
   return true;
 }
 bool change_group_degree(subject& s, std::mt19937& draw) {
@@ -119,15 +119,15 @@ bool change_group_stride(subject& s, std::mt19937& draw) {
   return true;
 }
 bool change_move_dim(subject& s, std::mt19937& draw) {
-  task* t = some_task(s, draw, [](task const& k) { return has_group(k) && k.step.kind != reshard_kind::all_reduce; });
+  task* t = some_task(s, draw, [](task const& k) { return has_group(k) && k.step.kind != ir::reshard_kind::all_reduce; });
   if (!t) return false;
-  (t->step.kind == reshard_kind::all_gather ? t->step.from_dim : t->step.to_dim) += 1;
+  (t->step.kind == ir::reshard_kind::all_gather ? t->step.from_dim : t->step.to_dim) += 1;
   return true;
 }
 bool change_move_after(subject& s, std::mt19937& draw) {
   task* t = some_task(s, draw, [](task const& k) { return is_move(k) && !k.step.after.axes.empty(); });
   if (!t) return false;
-  layout_axis& a = t->step.after.axes[draw() % t->step.after.axes.size()];
+  ir::layout_axis& a = t->step.after.axes[draw() % t->step.after.axes.size()];
   a.stride += 1;
   return true;
 }
@@ -135,9 +135,9 @@ bool misstate_layout(subject& s, std::mt19937& draw) {
   int const b =
       pick(draw, s.q.buffers.size(), [&](std::size_t k) { return s.q.buffers[k].value >= 0 && !s.q.buffers[k].where.axes.empty(); });
   if (b < 0) return false;
-  layout_axis& a = buf(s, b).where.axes[draw() % buf(s, b).where.axes.size()];
-  if (a.kind == part_kind::shard) a.dim += 1;
-  else a.kind = a.kind == part_kind::replicate ? part_kind::partial : part_kind::replicate;
+  ir::layout_axis& a = buf(s, b).where.axes[draw() % buf(s, b).where.axes.size()];
+  if (a.kind == ir::part_kind::shard) a.dim += 1;
+  else a.kind = a.kind == ir::part_kind::replicate ? ir::part_kind::partial : ir::part_kind::replicate;
   return true;
 }
 bool change_shape(subject& s, std::mt19937& draw) {
@@ -209,9 +209,9 @@ bool change_bytes(subject& s, std::mt19937& draw) {
 bool lose_packing_space(subject& s, std::mt19937& draw) {
   task* t = some_task(s, draw, [](task const& k) { return is_move(k) && k.workspace >= 0; });
   if (!t) return false;
-  bool remote = t->step.kind != reshard_kind::exchange;     // an exchange in which every box stays where it is needs none
+  bool remote = t->step.kind != ir::reshard_kind::exchange;     // an exchange in which every box stays where it is needs none
   if (!remote)
-    for (transfer const& x : transfers(t->step, s.t.graph.type(buf(s, t->in[0]).value))) remote = remote || x.from != x.to;
+    for (ir::transfer const& x : ir::transfers(t->step, s.t.graph.type(buf(s, t->in[0]).value))) remote = remote || x.from != x.to;
   t->workspace = -1;
   return remote;
 }
@@ -338,13 +338,13 @@ TEST_CASE("no program makes the checker crash") {
         case 5: if (!t.mesh.axes.empty()) t.mesh.axes[0].degree = number(); break;
         case 6: if (!t.mesh.axes.empty()) t.mesh.axes[0].stride = number(); break;
         case 7: t.mesh.start = number(); break;
-        case 8: t.step.kind = static_cast<reshard_kind>(number()); break;
+        case 8: t.step.kind = static_cast<ir::reshard_kind>(number()); break;
         case 9: if (!t.step.group.empty()) t.step.group[0] = {number(), number()}; break;
         case 10: t.step.from_dim = number(); t.step.to_dim = number(); break;
         case 11: t.devices.push_back(number()); break;
         case 12: b.value = number(); break;
         case 13: b.type.d[0].n = number(); break;
-        case 14: if (!b.where.axes.empty()) b.where.axes[0] = {static_cast<part_kind>(draw() % 3), number(), number(), number()}; break;
+        case 14: if (!b.where.axes.empty()) b.where.axes[0] = {static_cast<ir::part_kind>(draw() % 3), number(), number(), number()}; break;
         case 15: b.where.start = number(); break;
         case 16: b.first = number(); b.last = number(); break;
         case 17: b.devices.push_back(number()); break;

@@ -5,7 +5,7 @@
 
 namespace tests {
 
-i64 some_workspace(any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? in[0].elements() : 0; }
+i64 some_workspace(tensorpar::op::any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? in[0].elements() : 0; }
 
 subject checked_step(int turn, std::mt19937& draw) {
   computation_graph const g = turn % 3 == 0 ? residual_mlp() : turn % 3 == 1 ? small_cnn() : small_transformer();

@@ -14,7 +14,7 @@ struct subject {
   program q;
 };
 /// Scratch space for operators, so that programs have workspaces to spoil.
-i64 some_workspace(any_op const& o, shapes in, shapes out);
+i64 some_workspace(tensorpar::op::any_op const& o, shapes in, shapes out);
 /// `turn` chooses graph, optimizer, clipping, micro-batches and the number of devices. Some operators have workspaces.
 subject checked_step(int turn, std::mt19937& draw);
 

@@ -49,7 +49,7 @@ TEST_CASE("what the unrolling makes is replayed without a finding") {
 TEST_CASE("another operator, attribute or operand than the graph's") {
   outcome const op = spoil_each(6, fault::wrong_operand, [](subject&, task& t) {
     if (adds(t)) return false;
-    t.op = relu{}.name == t.op.op->name ? any_op(sigmoid{}) : any_op(relu{});
+    t.op = relu{}.name == t.op.op->name ? op::any_op(sigmoid{}) : op::any_op(relu{});
     return true;
   });
   CHECK(op.tried > 50);

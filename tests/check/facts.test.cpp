@@ -22,8 +22,8 @@ TEST_CASE("what is asked twice is the same as when it is worked out alone") {
       if (x.value < 0) continue;
       placement const& p = all.placed(number(all, static_cast<int>(b)));
       CHECK(p.devices == x.devices);
-      CHECK(p.elements == part_of(x.where, x.type).elements());
-      CHECK(p.shares == x.where.degree(part_kind::partial));
+      CHECK(p.elements == ir::part_of(x.where, x.type).elements());
+      CHECK(p.shares == x.where.degree(ir::part_kind::partial));
     }
     for (task const& t : s.q.tasks) {
       facts alone(n);
@@ -47,24 +47,28 @@ TEST_CASE("what is asked twice is the same as when it is worked out alone") {
       CHECK(all.runs(a).devices == alone.runs(b).devices);
       CHECK(all.runs(a).devices == t.devices);
       for (std::size_t k = 0; k < t.in.size(); ++k) {
-        reading const &x = all.reads(a, static_cast<int>(k), number(all, t.in[k])), &y = alone.reads(b, static_cast<int>(k), number(alone, t.in[k]));
+        reading const &x = all.reads(a, static_cast<int>(k), number(all, t.in[k])),
+            &y = alone.reads(b, static_cast<int>(k), number(alone, t.in[k]));
         CHECK(!x.wrong);
         CHECK(x.shares == y.shares);
       }
       for (std::size_t k = 0; k < t.out.size(); ++k)
-        CHECK(all.writes(a, static_cast<int>(k), number(all, t.out[k])).share == alone.writes(b, static_cast<int>(k), number(alone, t.out[k])).share);
+        CHECK(all.writes(a, static_cast<int>(k), number(all, t.out[k])).share
+              == alone.writes(b, static_cast<int>(k), number(alone, t.out[k])).share);
     }
   }
 }
 
 TEST_CASE("different layouts, shapes, operators and meshes have different numbers; names and labels make none") {
   facts f(8);
-  layout const a{0, {{part_kind::shard, 0, 4, 1}}}, b{0, {{part_kind::shard, 0, 4, 2}}}, c{1, {{part_kind::shard, 0, 4, 1}}};
+  ir::layout const a{0, {{ir::part_kind::shard, 0, 4, 1}}}, b{0, {{ir::part_kind::shard, 0, 4, 2}}},
+      c{1, {{ir::part_kind::shard, 0, 4, 1}}};
   int const na = f.layout_number(a, {8, 8});
   CHECK(f.layout_number(a, {8, 8}) == na);
-  for (int other : {f.layout_number(b, {8, 8}), f.layout_number(c, {8, 8}), f.layout_number(a, {8, 4}), f.layout_number(a, {8})}) CHECK(other != na);
+  for (int other : {f.layout_number(b, {8, 8}), f.layout_number(c, {8, 8}), f.layout_number(a, {8, 4}), f.layout_number(a, {8})})
+    CHECK(other != na);
   CHECK(f.placed(f.layout_number(a, {6, 8})).devices.empty());                      // four parts of six
-  CHECK(f.placed(f.layout_number({6, {{part_kind::replicate, -1, 4, 1}}}, {8})).devices.empty());      // beyond the machine
+  CHECK(f.placed(f.layout_number({6, {{ir::part_kind::replicate, -1, 4, 1}}}, {8})).devices.empty());      // beyond the machine
   graph_node n;
   n.op = linear{8, false};
   graph_node named = n;

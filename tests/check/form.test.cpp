@@ -46,7 +46,7 @@ TEST_CASE("a plan for another graph, batch, cluster or number of operators is re
   CHECK(first([](plan& p) { p.nodes.pop_back(); }).code == fault::wrong_graph);
   CHECK(first([](plan& p) { p.pipeline.stages.emplace_back(); }).text.find("pipeline_pass(graph, plan)") != std::string::npos);
   CHECK(first([](plan& p) { p.nodes[1].recompute = true; }).text.find("memory_pass(graph, plan)") != std::string::npos);
-  CHECK(first([](plan& p) { p.nodes[1].zero = zero_stage::updates; }).text.find("memory_pass") != std::string::npos);
+  CHECK(first([](plan& p) { p.nodes[1].zero = ir::zero_stage::updates; }).text.find("memory_pass") != std::string::npos);
   CHECK(first([](plan& p) { p.micro_batches = 0; }).code == fault::malformed);
   CHECK(first([](plan& p) { p.scalar_bytes = 0; }).code == fault::malformed);
   CHECK(first([](plan& p) { p.cluster.kinds.clear(); }).code == fault::malformed);
@@ -73,7 +73,8 @@ TEST_CASE("what means nothing is found where it stands") {
       {"has shape", fault::malformed, [&](subject& s) { s.q.buffers[b].type = s.q.buffers[b].type.with(0, 1000); }},
       {"lists other devices than its layout", fault::devices,
        [&](subject& s) { s.q.buffers[b].devices.pop_back(); s.q.buffers[b].offset.pop_back(); }},
-      {"has a layout that does not fit", fault::malformed, [&](subject& s) { s.q.buffers[b].where.axes = {{part_kind::shard, 5, 2, 1}}; }},
+      {"has a layout that does not fit", fault::malformed,
+       [&](subject& s) { s.q.buffers[b].where.axes = {{ir::part_kind::shard, 5, 2, 1}}; }},
       {"takes over the bytes of a buffer that is not like it", fault::malformed, [&](subject& s) { s.q.buffers[b].in_place_of = 5; }},
       {"task 4 is of an operator that is not there", fault::malformed, [&](subject& s) { s.q.tasks[k].node = -1; }},
       {"task 4 is of a micro-batch that is not there", fault::malformed, [&](subject& s) { s.q.tasks[k].micro_batch = 99; }},
@@ -81,9 +82,10 @@ TEST_CASE("what means nothing is found where it stands") {
       {"task 4 is neither an operator nor a reshard", fault::malformed, [&](subject& s) { s.q.tasks[k].kind = static_cast<task_kind>(9); }},
       {"task 4 uses a buffer that is not there", fault::malformed, [&](subject& s) { s.q.tasks[k].in[0] = 1 << 20; }},
       {"task 4 has a workspace that is none", fault::malformed, [&](subject& s) { s.q.tasks[k].workspace = 1; }},
-      {"has no operator", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::compute))].op = any_op{}; }},
+      {"has no operator", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::compute))].op = op::any_op{}; }},
       {"moves not one buffer to one other", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::reshard))].in.clear(); }},
-      {"without a matching other half", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::reshard))].kind = task_kind::send; }},
+      {"without a matching other half", fault::malformed,
+       [](subject& s) { s.q.tasks[z(first_of(s, task_kind::reshard))].kind = task_kind::send; }},
   };
   for (spoiled const& x : all) {
     INFO(x.what);

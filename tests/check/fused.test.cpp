@@ -20,13 +20,14 @@ using detail::check::is_fused;
 
 namespace {
 
-bool everything(any_op const&, bool) { return true; }
+bool everything(tensorpar::op::any_op const&, bool) { return true; }
 
 /// Attention of three tensors and of one, and the two norms, with everything around them that is fused.
 computation_graph attending(bool packed) {
   computation_graph g;
   int const x = g.add_input("x", {4, 6, 24}), y = g.add_input("y", {4, 6, 24});
-  auto const made = [&](any_op const& o, std::vector<int> in, char const* name) { return out(g, g.add_with_weights(o, std::move(in), name)); };
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in,
+                        char const* name) { return out(g, g.add_with_weights(o, std::move(in), name)); };
   int h = packed ? made(layernorm{}, {x}, "norm") : made(rmsnorm{}, {x}, "norm");
   if (packed) h = made(packed_attention{.heads = 4, .causal = true}, {made(linear{72}, {h}, "qkv")}, "attention");
   else h = made(attention{.heads = 4}, {made(linear{24}, {h}, "q"), made(linear{24}, {h}, "k"), made(linear{24}, {h}, "v")}, "attention");
@@ -38,7 +39,7 @@ computation_graph attending(bool packed) {
 
 std::string task_text(program const& q, std::size_t i) {
   task const& t = q.tasks[i];
-  std::string r = spell(t.op) + " " + std::to_string(t.micro_batch);
+  std::string r = tensorpar::op::spell(t.op) + " " + std::to_string(t.micro_batch);
   for (auto const* side : {&t.in, &t.out}) for (int b : *side) r += (side == &t.in ? " " : " >") + std::to_string(b);
   return r;
 }
@@ -55,9 +56,9 @@ subject random_subject(computation_graph const& g, int trial, std::mt19937& draw
   p.optimizer = o.optimizer;
   p.micro_batches = o.micro_batches;
   if (trial % 2) p.node_order = tests::random_order(g, draw);
-  for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 3 == 0};
-  planned_step s = memory_pass(differentiate(g, o), p);
-  program q = fuse_tasks(unroll(s.graph, s.plan), p.cluster, &everything, &no_workspace);
+  for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 3 == 0};
+  planned_step s = tensorpar::passes::memory_pass(differentiate(g, o), p);
+  program q = tensorpar::passes::fuse_tasks(unroll(s.graph, s.plan), p.cluster, &everything, &no_workspace);
   return {std::move(s.graph), std::move(s.plan), std::move(q)};
 }
 std::vector<computation_graph> graphs(std::mt19937& draw) {
@@ -78,7 +79,7 @@ TEST_CASE("fused programs of any shardings, savings, orders and micro-batches ar
       for (task const& t : s.fused.tasks)
         if (t.kind == task_kind::compute && is_fused(t.op)) {
           ++fused;
-          kinds.insert(spell(t.op));
+          kinds.insert(tensorpar::op::spell(t.op));
         }
     }
   }
@@ -99,8 +100,8 @@ TEST_CASE("fused pipelines are accepted, and products that are added where the s
                                 : trial % 3 == 1 ? residual_mlp()
                                                  : random_network({.samples = 1, .operators = 5}, draw);
     plan const p = random_pipeline(g, {.devices = 1 + trial % 4, .sizes = false, .shared_groups = trial % 2 == 1}, 1, 1 + trial % 4, draw);
-    planned_step const s = pipeline_pass(g, p);
-    program q = fuse_tasks(unroll(s), s.plan.cluster, &everything, &no_workspace);
+    planned_step const s = tensorpar::passes::pipeline_pass(g, p);
+    program q = tensorpar::passes::fuse_tasks(unroll(s), s.plan.cluster, &everything, &no_workspace);
     for (finding const& f : check(s.graph, s.plan, q)) FAIL_CHECK(f.text);
     for (task& t : q.tasks) {
       if (t.kind != task_kind::compute || !is_fused(t.op) || q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of < 0) continue;
@@ -144,10 +145,14 @@ TEST_CASE("a fused task with other operands, results or attributes is found, and
         task const& next = s.fused.tasks[(i + 1) % s.fused.tasks.size()];
         if (!next.in.empty()) with("a result of another task", [&](task& x) { x.out[0] = next.in.front(); });
         with("other operators", [](task& x) {
-          if (x.op.is<linear_with>()) { auto f = x.op.as<linear_with>(); f.bias = !f.bias; x.op = f; }
-          else if (x.op.is<contraction_with>()) { auto f = x.op.as<contraction_with>(); f.sums = !f.sums; x.op = f; }
-          else if (x.op.is<norm_grads>()) { auto f = x.op.as<norm_grads>(); f.eps *= 2; x.op = f; }
-          else if (x.op.is<attention_with_lse>()) { auto f = x.op.as<attention_with_lse>(); f.causal = !f.causal; x.op = f; }
+          if (x.op.is<tensorpar::op::linear_with>()) { auto f = x.op.as<tensorpar::op::linear_with>(); f.bias = !f.bias; x.op = f; }
+          else if (x.op.is<tensorpar::op::contraction_with>()) {
+            auto f = x.op.as<tensorpar::op::contraction_with>(); f.sums = !f.sums; x.op = f;
+          }
+          else if (x.op.is<tensorpar::op::norm_grads>()) { auto f = x.op.as<tensorpar::op::norm_grads>(); f.eps *= 2; x.op = f; }
+          else if (x.op.is<tensorpar::op::attention_with_lse>()) {
+            auto f = x.op.as<tensorpar::op::attention_with_lse>(); f.causal = !f.causal; x.op = f;
+          }
           else if (x.op.is<packed_attention_with_lse>()) { auto f = x.op.as<packed_attention_with_lse>(); f.heads = 2; x.op = f; }
           else x.op = add{};
         });

@@ -22,7 +22,7 @@ sample random_sample(std::mt19937& draw, int devices) {
   computation_graph const g = residual_mlp();
   plan p = random_pipeline(g, {.devices = devices}, 1, 4, draw);
   p.optimizer.kind = optimizer_kind::momentum;
-  sample s{pipeline_pass(g, p), {}};
+  sample s{tensorpar::passes::pipeline_pass(g, p), {}};
   s.made = unroll(s.step);
   return s;
 }
@@ -80,8 +80,9 @@ TEST_CASE("sends stand right behind what makes their value, receives behind thei
         std::vector<int> const& out = p.tasks[maker].out;
         CHECK(std::find(out.begin(), out.end(), x.in[0]) != out.end());
       }
-      if (x.kind == task_kind::reshard && x.step.kind == reshard_kind::exchange) {
-        std::vector<int> const &a = p.buffers[static_cast<std::size_t>(x.in[0])].devices, &b = p.buffers[static_cast<std::size_t>(x.out[0])].devices;
+      if (x.kind == task_kind::reshard && x.step.kind == tensorpar::ir::reshard_kind::exchange) {
+        std::vector<int> const &a = p.buffers[static_cast<std::size_t>(x.in[0])].devices,
+            &b = p.buffers[static_cast<std::size_t>(x.out[0])].devices;
         bool common = false;
         for (int d : a) common = common || std::binary_search(b.begin(), b.end(), d);
         CHECK((common || x.micro_batch < 0 || p.buffers[static_cast<std::size_t>(x.in[0])].persistent));
@@ -97,7 +98,8 @@ TEST_CASE("wrong pipelines are caught") {
     auto const all = tasks_where(p, receives);
     for (std::size_t a : all)
       for (std::size_t b : all) {
-        buffer const &x = p.buffers[static_cast<std::size_t>(p.tasks[a].out[0])], &y = p.buffers[static_cast<std::size_t>(p.tasks[b].out[0])];
+        buffer const &x = p.buffers[static_cast<std::size_t>(p.tasks[a].out[0])],
+            &y = p.buffers[static_cast<std::size_t>(p.tasks[b].out[0])];
         if (a < b && x.value != y.value && x.where == y.where && x.type == y.type && draw() % 2) {
           std::swap(p.tasks[a].out, p.tasks[b].out);
           return true;

@@ -26,11 +26,11 @@ std::string all(schedule_findings const& f) {
   return s;
 }
 /// One operator per stage.
-schedule_findings findings(pipeline const& p, stage_edges const& e, int devices = 100) { return check_pipeline(e, e, p, devices); }
+schedule_findings findings(pipeline const& p, passes::stage_edges const& e, int devices = 100) { return check_pipeline(e, e, p, devices); }
 
 /// The laws without the checker: groups take turns, a pass runs once all samples that it needs are there, sample by sample. True if every
 /// pass of every stage ran exactly once, in ascending order.
-bool carried_out(pipeline const& p, stage_edges const& e) {
+bool carried_out(pipeline const& p, passes::stage_edges const& e) {
   std::size_t const n = p.stages.size(), samples = static_cast<std::size_t>(p.mini_batch);
   std::vector<std::vector<char>> done[3];
   for (auto& d : done) d.assign(n, std::vector<char>(samples, 0));
@@ -102,15 +102,15 @@ bool mutate(pipeline& p, tests::random_source& r) {
 }  // namespace
 
 TEST_CASE("a valid pipeline has no findings") {
-  auto const p = one_f_one_b(tests::chain_pipeline(3, 3, 5), chain_of_stages(3));
-  CHECK(all(findings(p, chain_of_stages(3), 3)) == "");
-  CHECK(carried_out(p, chain_of_stages(3)));
+  auto const p = one_f_one_b(tests::chain_pipeline(3, 3, 5), passes::chain_of_stages(3));
+  CHECK(all(findings(p, passes::chain_of_stages(3), 3)) == "");
+  CHECK(carried_out(p, passes::chain_of_stages(3)));
 }
 
 TEST_CASE("C1: stages are convex and partition the operators") {
-  auto p = one_f_one_b(tests::chain_pipeline(2, 2, 2), chain_of_stages(2));
+  auto p = one_f_one_b(tests::chain_pipeline(2, 2, 2), passes::chain_of_stages(2));
   tests::lists const line{{}, {0}, {1}};
-  stage_edges const e = chain_of_stages(2);
+  passes::stage_edges const e = passes::chain_of_stages(2);
   p.stages[0].nodes = {0, 1};
   p.stages[1].nodes = {2};
   CHECK(all(check_pipeline(line, e, p, 2)) == "");
@@ -133,18 +133,18 @@ TEST_CASE("C1: stages are convex and partition the operators") {
 
 TEST_CASE("C2: an edge between operators of two stages is an edge of the stages, from an earlier to a later one") {
   auto p = tests::chain_pipeline(2, 2, 2);
-  CHECK(all(check_stages(tests::lists{{}, {0}}, stage_edges{{}, {}}, p, 2)) ==
+  CHECK(all(check_stages(tests::lists{{}, {0}}, passes::stage_edges{{}, {}}, p, 2)) ==
         "C2: operator 0 of stage 0 feeds operator 1 of stage 1, but no edge of the stages says so\n");
-  CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{1}, {}}, p, 2)) ==
+  CHECK(all(check_stages(tests::lists{{}, {}}, passes::stage_edges{{1}, {}}, p, 2)) ==
         "C2: an edge from stage 1 to stage 0: stages stand in topological order\n");
-  CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{}, {0}}, p, 2)) == "");   // more order than needed is allowed
-  CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{}, {5}}, p, 2)) ==
+  CHECK(all(check_stages(tests::lists{{}, {}}, passes::stage_edges{{}, {0}}, p, 2)) == "");   // more order than needed is allowed
+  CHECK(all(check_stages(tests::lists{{}, {}}, passes::stage_edges{{}, {5}}, p, 2)) ==
         "form: an edge from stage 5, which does not exist, to stage 1\n");
 }
 
 TEST_CASE("C3: groups are disjoint and within the cluster") {
-  auto p = one_f_one_b(tests::chain_pipeline(2, 2, 2), chain_of_stages(2));
-  stage_edges const e = chain_of_stages(2);
+  auto p = one_f_one_b(tests::chain_pipeline(2, 2, 2), passes::chain_of_stages(2));
+  passes::stage_edges const e = passes::chain_of_stages(2);
   p.groups = {{0, 2}, {1, 1}};
   CHECK(all(findings(p, e, 4)) == "C3: device 1 is in group 0 and in group 1\n");
   p.groups = {{0, 2}, {2, 3}};
@@ -159,7 +159,7 @@ TEST_CASE("C3: groups are disjoint and within the cluster") {
 }
 
 TEST_CASE("C4: each pass once, ascending, forward before backward before weights") {
-  auto const e = chain_of_stages(1);
+  auto const e = passes::chain_of_stages(1);
   auto p = tests::chain_pipeline(1, 1, 2);
   auto const say = [&](std::vector<pass_entry> o) {
     p.schedule = {std::move(o)};
@@ -193,7 +193,7 @@ TEST_CASE("C5 within a group: what feeds a stage comes before it, by samples") {
   auto p = tests::chain_pipeline(2, 1, 4);
   p.stages[0].micro_batch = 2;
   p.stages[1].micro_batch = 4;
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   constexpr pass F = pass::forward, B = pass::backward;
   p.schedule = {{{0, F, 0}, {0, F, 1}, {1, F, 0}, {1, B, 0}, {0, B, 0}, {0, B, 1}}};
   CHECK(all(findings(p, e)) == "");
@@ -217,7 +217,7 @@ TEST_CASE("C5: sizes of which one divides the other") {
   for (int s = 0; s < 2; ++s)
     for (pass w : {pass::forward, pass::backward})
       for (int k = 0; k < p.micro_batches(s); ++k) p.schedule[at(s)].push_back({s, w, k});
-  CHECK(all(check_orders(p, chain_of_stages(2))) ==
+  CHECK(all(check_orders(p, passes::chain_of_stages(2))) ==
         "C5: micro-batches of 2 samples of stage 0 before 3 of stage 1: neither divides the other\n");
 }
 
@@ -226,16 +226,16 @@ TEST_CASE("a deadlock is said as who waits for whom") {
   constexpr pass F = pass::forward, B = pass::backward;
   // stage 1 wants both micro-batches before it gives the first gradient; stage 0 wants that gradient before it sends the second
   p.schedule = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}}, {{1, F, 0}, {1, F, 1}, {1, B, 0}, {1, B, 1}}};
-  auto const f = check_orders(p, chain_of_stages(2));
+  auto const f = check_orders(p, passes::chain_of_stages(2));
   REQUIRE(f.size() == 1);
   CHECK(f[0].fault == schedule_fault::deadlock);
   CHECK(f[0].text.find("forward 1 of stage 1 on group 1 waits for forward 1 of stage 0 on group 0") != std::string::npos);
   CHECK(f[0].text.find("backward 0 of stage 0 on group 0 waits for backward 0 of stage 1 on group 1") != std::string::npos);
-  CHECK_FALSE(carried_out(p, chain_of_stages(2)));
+  CHECK_FALSE(carried_out(p, passes::chain_of_stages(2)));
 }
 
 TEST_CASE("malformed values are findings, not crashes") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto const good = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   auto p = good;
   p.schedule.pop_back();
@@ -258,12 +258,12 @@ TEST_CASE("malformed values are findings, not crashes") {
   p = good;
   p.stages[0].micro_batch = 0;
   CHECK(first(check_orders(p, e), schedule_fault::form));
-  CHECK(first(check_orders(good, chain_of_stages(3)), schedule_fault::form));
-  CHECK(first(check_pipeline(e, chain_of_stages(1), good, 2), schedule_fault::form));
+  CHECK(first(check_orders(good, passes::chain_of_stages(3)), schedule_fault::form));
+  CHECK(first(check_pipeline(e, passes::chain_of_stages(1), good, 2), schedule_fault::form));
   p = good;
   p.groups.clear();
   CHECK(first(check_orders(p, e), schedule_fault::c3));
-  CHECK(check_orders(pipeline{}, stage_edges{}).size() == 1);   // a mini-batch of nothing
+  CHECK(check_orders(pipeline{}, passes::stage_edges{}).size() == 1);   // a mini-batch of nothing
   p = good;
   for (int i = 0; i < 1000; ++i) p.schedule[0].push_back({0, pass::forward, 0});
   CHECK(check_orders(p, e).size() == 100);

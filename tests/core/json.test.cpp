@@ -22,14 +22,14 @@ struct refusal {
 
 refusal refused(std::string const& text) {
   try {
-    parse_json(text, "plan.json");
+    core::parse_json(text, "plan.json");
   } catch (error const& e) {
     return {e.problem(), e.where()};
   }
   return {"", ""};
 }
 
-json random_value(std::mt19937& random, int depth) {
+core::json random_value(std::mt19937& random, int depth) {
   switch (random() % (depth > 0 ? 7 : 5)) {
     case 0: return nullptr;
     case 1: return random() % 2 == 0;
@@ -41,12 +41,12 @@ json random_value(std::mt19937& random, int depth) {
       return s;
     }
     case 5: {
-      json a = json::array();
+      core::json a = core::json::array();
       for (auto n = random() % 5; n > 0; --n) a.push_back(random_value(random, depth - 1));
       return a;
     }
     default: {
-      json o = json::object();
+      core::json o = core::json::object();
       for (auto n = random() % 5; n > 0; --n) o["k" + std::to_string(random() % 100)] = random_value(random, depth - 1);
       return o;
     }
@@ -57,24 +57,24 @@ json random_value(std::mt19937& random, int depth) {
 
 TEST_CASE("keys keep the order in which they were written") {
   std::string const text = R"({"z":1,"a":{"y":2,"b":3},"m":[]})";
-  CHECK(parse_json(text, "t").dump() == text);
+  CHECK(core::parse_json(text, "t").dump() == text);
 }
 
 TEST_CASE("law: parse(dump(v)) == v for random values, indented or not") {
   std::mt19937 random(3);
   for (int i = 0; i < 500; ++i) {
-    json const v = random_value(random, 4);
+    core::json const v = random_value(random, 4);
     CAPTURE(v.dump());
-    REQUIRE(parse_json(v.dump(), "t") == v);
-    REQUIRE(parse_json(v.dump(2), "t") == v);
+    REQUIRE(core::parse_json(v.dump(), "t") == v);
+    REQUIRE(core::parse_json(v.dump(2), "t") == v);
   }
 }
 
 TEST_CASE("64-bit integers and doubles come back exactly") {
   for (u64 x : {u64{0}, u64{1} << 53, (u64{1} << 53) + 1, std::numeric_limits<u64>::max()})
-    CHECK(parse_json(json(x).dump(), "t").get<u64>() == x);
-  CHECK(parse_json("-9223372036854775808", "t").get<i64>() == std::numeric_limits<i64>::min());
-  for (double x : {0.1, 5e-324, 1.7976931348623157e308, 1.0 / 3}) CHECK(parse_json(json(x).dump(), "t").get<double>() == x);
+    CHECK(core::parse_json(core::json(x).dump(), "t").get<u64>() == x);
+  CHECK(core::parse_json("-9223372036854775808", "t").get<i64>() == std::numeric_limits<i64>::min());
+  for (double x : {0.1, 5e-324, 1.7976931348623157e308, 1.0 / 3}) CHECK(core::parse_json(core::json(x).dump(), "t").get<double>() == x);
 }
 
 TEST_CASE("malformed text is refused with name, line and column") {
@@ -94,7 +94,7 @@ TEST_CASE("malformed text is refused with name, line and column") {
 
 TEST_CASE("every truncation of a document is refused") {
   std::string const text = R"({"version": 1, "list": [1, -2.5e3, "a\"b"], "flag": true})";
-  REQUIRE(parse_json(text, "t").size() == 3);
+  REQUIRE(core::parse_json(text, "t").size() == 3);
   for (std::size_t n = 0; n < text.size(); ++n) {
     CAPTURE(n);
     CHECK(!refused(text.substr(0, n)).problem.empty());
@@ -109,9 +109,9 @@ TEST_CASE("a key that stands twice in one object is refused; in two objects it m
 
 TEST_CASE("nesting is refused beyond the limit, and brackets in strings do not count") {
   auto const nested = [](int n) { return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']'); };
-  CHECK(refused(nested(json_max_depth)).problem.empty());
-  CHECK(refused(nested(json_max_depth + 1)).problem == "JSON is nested too deeply");
-  CHECK(refused(nested(json_max_depth + 1)).where == "plan.json:1:" + std::to_string(json_max_depth + 1));
+  CHECK(refused(nested(core::json_max_depth)).problem.empty());
+  CHECK(refused(nested(core::json_max_depth + 1)).problem == "JSON is nested too deeply");
+  CHECK(refused(nested(core::json_max_depth + 1)).where == "plan.json:1:" + std::to_string(core::json_max_depth + 1));
   CHECK(!refused(std::string(1000000, '[')).problem.empty());
   CHECK(refused("\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"").problem.empty());
 }
@@ -142,13 +142,13 @@ TEST_CASE("what is no UTF-8 is not echoed") {
     std::string const problem = refused(text).problem;
     CAPTURE(problem);
     CHECK(problem.starts_with("malformed JSON: "));
-    CHECK(printable(problem) == problem);
+    CHECK(core::printable(problem) == problem);
   }
   CHECK(refused("{\"\\u001b\": 1, \"\\u001b\": 2}").problem == "JSON key \"\\\\x1b\" stands twice in one object");
 }
 
 TEST_CASE("time grows with the text, not with its square: lists, objects, keys, depths") {
-  auto seconds = [](std::string const& text) { return tests::cpu_seconds([&] { parse_json(text, "text"); }); };
+  auto seconds = [](std::string const& text) { return tests::cpu_seconds([&] { core::parse_json(text, "text"); }); };
   auto list = [](int n, auto const& entry, char const* open, char const* shut) {
     std::string s = open;
     for (int i = 0; i < n; ++i) s += (i ? "," : "") + entry(i);
@@ -159,7 +159,7 @@ TEST_CASE("time grows with the text, not with its square: lists, objects, keys, 
   auto lists = [&](int n) { return list(n, [](int) { return std::string("[[],{}]"); }, "{\"a\":{\"b\":[", "]}}"); };
   for (auto const& make : std::initializer_list<std::function<std::string(int)>>{objects, keys, lists}) {
     std::string const text = make(16000);
-    CHECK(parse_json(text, "text").dump() == text);
+    CHECK(core::parse_json(text, "text").dump() == text);
     CHECK(seconds(text) < 12 * seconds(make(4000)) + 0.01);                  // four times as long: 4 to 5 times; quadratic: 16
   }
   std::string doubled = keys(20000);
@@ -170,12 +170,13 @@ TEST_CASE("time grows with the text, not with its square: lists, objects, keys, 
 TEST_CASE("files: read, missing, a folder, empty") {
   std::string const path = "json_test_file.json";
   std::ofstream(path) << "{\"a\":\n [1,]}";
-  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("(at json_test_file.json:2:5)"), error);
+  CHECK_THROWS_WITH_AS(core::read_json(path), doctest::Contains("(at json_test_file.json:2:5)"), error);
   std::ofstream(path) << "{\"a\": [1]}";
-  CHECK(read_json(path)["a"][0] == 1);
+  CHECK(core::read_json(path)["a"][0] == 1);
   std::ofstream(path, std::ios::trunc).close();
-  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("(at json_test_file.json:1:1)"), error);
+  CHECK_THROWS_WITH_AS(core::read_json(path), doctest::Contains("(at json_test_file.json:1:1)"), error);
   std::remove(path.c_str());
-  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("cannot read the file: No such file or directory (at json_test_file.json)"), error);
-  CHECK_THROWS_WITH_AS(read_json("."), doctest::Contains("cannot read the file: it is a folder (at .)"), error);
+  CHECK_THROWS_WITH_AS(core::read_json(path), doctest::Contains("cannot read the file: No such file or directory (at json_test_file.json)"),
+                       error);
+  CHECK_THROWS_WITH_AS(core::read_json("."), doctest::Contains("cannot read the file: it is a folder (at .)"), error);
 }

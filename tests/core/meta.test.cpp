@@ -13,22 +13,24 @@ template <class...> struct list {};
 template <class...> struct other {};
 template <int> struct number {};
 
-static_assert(type_count<list<>> == 0 && type_count<list<int, int, char>> == 3);
-static_assert(std::same_as<type_at<list<int, char, int>, 0>, int> && std::same_as<type_at<list<int, char, int>, 1>, char>);
-static_assert(std::same_as<type_at<other<void, list<int>>, 0>, void>);                  // incomplete types, any template, no objects made
-static_assert(std::same_as<join_types<list<int>, list<>>, list<int>> && std::same_as<join_types<list<>, list<int>>, list<int>>);
-static_assert(std::same_as<join_types<list<int, char>, list<int>>, list<int, char, int>>);
+static_assert(core::type_count<list<>> == 0 && core::type_count<list<int, int, char>> == 3);
+static_assert(std::same_as<core::type_at<list<int, char, int>, 0>, int> && std::same_as<core::type_at<list<int, char, int>, 1>, char>);
+static_assert(std::same_as<core::type_at<other<void, list<int>>, 0>,
+                           void>);                  // incomplete types, any template, no objects made
+static_assert(std::same_as<core::join_types<list<int>, list<>>, list<int>> && std::same_as<core::join_types<list<>, list<int>>, list<int>>);
+static_assert(std::same_as<core::join_types<list<int, char>, list<int>>, list<int, char, int>>);
 
 template <class> struct long_list;
 template <int... I> struct long_list<std::integer_sequence<int, I...>> { using type = list<number<I>...>; };
 using thousand = long_list<std::make_integer_sequence<int, 1000>>::type;
 
 template <int... I> constexpr bool same_at(std::integer_sequence<int, I...>) {
-  bool const all[] = {std::same_as<type_at<thousand, 7 * I>, number<7 * I>>...};
+  bool const all[] = {std::same_as<core::type_at<thousand, 7 * I>, number<7 * I>>...};
   for (bool b : all) if (!b) return false;
   return true;
 }
-static_assert(type_count<thousand> == 1000 && same_at(std::make_integer_sequence<int, 142>{}));   // far beyond what recursion would take
+static_assert(core::type_count<thousand> == 1000 &&
+              same_at(std::make_integer_sequence<int, 142>{}));   // far beyond what recursion would take
 
 }  // namespace
 

@@ -10,7 +10,7 @@ using namespace tensorpar;
 
 TEST_CASE("what was put in is in, nothing else is, in copies too") {
   std::mt19937_64 draw(1);
-  detail::name_index index;
+  core::detail::name_index index;
   std::set<u64> put;
   CHECK(!index.contains(0));
   for (int k = 0; k < 5000; ++k) {
@@ -19,7 +19,7 @@ TEST_CASE("what was put in is in, nothing else is, in copies too") {
     index.insert(h);
     put.insert(h);
     if (k % 500 == 0) {
-      detail::name_index const copy = index;
+      core::detail::name_index const copy = index;
       for (u64 x : put) REQUIRE(copy.contains(x));
     }
   }

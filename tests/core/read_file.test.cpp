@@ -10,21 +10,22 @@ TEST_CASE("bytes by position and all of them") {
   tests::scratch_folder const dir;
   std::string const all = "one\ntwo\nthr\0ee" + std::string(10000, 'x');
   tests::write_bytes(dir / "file", all);
-  readable_file const f(dir / "file");
+  core::readable_file const f(dir / "file");
   CHECK(f.bytes() == all.size());
   CHECK(f.text() == all);
-  CHECK(read_file(dir / "file") == all);
+  CHECK(core::read_file(dir / "file") == all);
   char two[3];
   f.read_at(4, two, 3);
   CHECK(std::string(two, 3) == "two");
   CHECK_THROWS_AS(f.read_at(all.size() - 1, two, 3), error);
   REQUIRE(::symlink("file", (dir / "link").c_str()) == 0);
-  CHECK(read_file(dir / "link") == all);
+  CHECK(core::read_file(dir / "link") == all);
   tests::write_bytes(dir / "empty", "");
-  CHECK(read_file(dir / "empty").empty());
-  if (struct ::stat s; ::stat("/proc/self/status", &s) == 0) CHECK(read_file("/proc/self/status").size() > 10);   // says that it has 0 bytes
+  CHECK(core::read_file(dir / "empty").empty());
+  if (struct ::stat s; ::stat("/proc/self/status", &s) == 0)
+    CHECK(core::read_file("/proc/self/status").size() > 10);   // says that it has 0 bytes
   tests::write_bytes(dir / "file", "less");                     // by now
-  CHECK(readable_file(f.path()).text() == "less");
+  CHECK(core::readable_file(f.path()).text() == "less");
   CHECK(f.text() == "less");
 }
 
@@ -34,7 +35,7 @@ TEST_CASE("pipes, devices and folders are refused at once, with what they are") 
   REQUIRE(::symlink("pipe", (dir / "link").c_str()) == 0);
   auto problem = [](std::string const& path) {
     try {
-      read_file(path, "what would do");
+      core::read_file(path, "what would do");
     } catch (error const& e) {
       CHECK(e.where() == path);
       CHECK(e.valid() == "what would do");
@@ -54,8 +55,8 @@ TEST_CASE("pipes, devices and folders are refused at once, with what they are") 
 TEST_CASE("a zero byte in a text is refused with its place") {
   tests::scratch_folder const dir;
   tests::write_bytes(dir / "file", std::string("one\ntw\0o", 8));
-  CHECK_THROWS_WITH_AS(read_text(dir / "file"), doctest::Contains((dir / "file" + ":2:3").c_str()), error);
+  CHECK_THROWS_WITH_AS(core::read_text(dir / "file"), doctest::Contains((dir / "file" + ":2:3").c_str()), error);
   tests::write_bytes(dir / "file", "one\ntwo");
-  CHECK(read_text(dir / "file") == "one\ntwo");
-  CHECK(place_in_text("ab\ncd", 4, "f") == "f:2:2");
+  CHECK(core::read_text(dir / "file") == "one\ntwo");
+  CHECK(core::place_in_text("ab\ncd", 4, "f") == "f:2:2");
 }

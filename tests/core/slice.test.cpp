@@ -9,13 +9,13 @@
 
 using namespace tensorpar;
 
-static_assert(!std::is_copy_constructible_v<pool<int>> && !std::is_copy_assignable_v<pool<int>>);
-static_assert(std::is_nothrow_move_constructible_v<pool<int>> && std::is_nothrow_move_assignable_v<pool<int>>);
+static_assert(!std::is_copy_constructible_v<core::pool<int>> && !std::is_copy_assignable_v<core::pool<int>>);
+static_assert(std::is_nothrow_move_constructible_v<core::pool<int>> && std::is_nothrow_move_assignable_v<core::pool<int>>);
 
 namespace {
 
 constexpr int sum_of_squares(int n) {
-  pool<int> p;
+  core::pool<int> p;
   for (int i = 0; i < n; ++i)
     if (p.push(i * i) != i) return -1;
   int sum = 0;
@@ -24,9 +24,9 @@ constexpr int sum_of_squares(int n) {
 }
 
 constexpr int count_to(int n) {
-  pool<int> p;
+  core::pool<int> p;
   for (int i = 0; i < n; ++i) p.push(1);
-  pool<int> q = static_cast<pool<int>&&>(p);
+  core::pool<int> q = static_cast<core::pool<int>&&>(p);
   for (int i = 0; i < 3; ++i) { p.push(-1); q.push(1); q.pop(); }  // one moved from, and one moved to, grow on
   int sum = 0;
   for (int x : q) sum += x;
@@ -34,10 +34,10 @@ constexpr int count_to(int n) {
 }
 
 constexpr bool moves_leave_nothing() {
-  pool<int> a(3, 7);
-  pool<int> b = static_cast<pool<int>&&>(a);
-  pool<int> c(1, 1);
-  c = static_cast<pool<int>&&>(b);
+  core::pool<int> a(3, 7);
+  core::pool<int> b = static_cast<core::pool<int>&&>(a);
+  core::pool<int> c(1, 1);
+  c = static_cast<core::pool<int>&&>(b);
   return a.empty() && b.empty() && c.size() == 3 && c.back() == 7;
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("pool does what std::vector does, over random operations") {
     CAPTURE(seed);
     std::mt19937 random(seed);
     int const n = static_cast<int>(random() % 5);
-    pool<int> p(n, 42);
+    core::pool<int> p(n, 42);
     std::vector<int> v(static_cast<std::size_t>(n), 42);
     for (int step = 0; step < 1500; ++step) {
       switch (random() % 8) {
@@ -76,7 +76,7 @@ TEST_CASE("pool does what std::vector does, over random operations") {
           }
           break;
         case 3: {
-          pool<int> moved = std::move(p);
+          core::pool<int> moved = std::move(p);
           p = std::move(moved);
           break;
         }
@@ -89,7 +89,7 @@ TEST_CASE("pool does what std::vector does, over random operations") {
       if (!v.empty()) REQUIRE(p.back() == v.back());
     }
     CHECK(std::vector<int>(p.begin(), p.end()) == v);
-    slice<int> const s = p.view();
+    core::slice<int> const s = p.view();
     CHECK(std::vector<int>(s.begin(), s.end()) == v);
     CHECK(s.data() == p.begin());
     for (int i = 0; i < s.size(); ++i) REQUIRE(s[i] == v[static_cast<std::size_t>(i)]);
@@ -97,15 +97,15 @@ TEST_CASE("pool does what std::vector does, over random operations") {
 }
 
 TEST_CASE("a pool that moves onto itself keeps its elements") {
-  pool<int> p(4, 9);
-  pool<int>& same = p;
+  core::pool<int> p(4, 9);
+  core::pool<int>& same = p;
   p = std::move(same);
   CHECK(p.size() == 4);
   CHECK(p[3] == 9);
 }
 
 TEST_CASE("an empty slice iterates over nothing") {
-  slice<int> const s{nullptr, 0};
+  core::slice<int> const s{nullptr, 0};
   CHECK(s.empty());
   CHECK(s.begin() == s.end());
 }

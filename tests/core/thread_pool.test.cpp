@@ -11,7 +11,7 @@ using namespace tensorpar;
 
 TEST_CASE("all units are done once, whatever the number of threads") {
   for (int threads : {1, 2, 3, 8}) {
-    thread_pool workers(threads);
+    core::thread_pool workers(threads);
     CHECK(workers.size() == threads);
     for (int units : {0, 1, 2, 7, 1000}) {
       std::vector<int> done(static_cast<std::size_t>(units), 0), by(8, 0);
@@ -34,12 +34,12 @@ TEST_CASE("all units are done once, whatever the number of threads") {
     });
     CHECK(seen == std::vector<int>(1003, 1));
   }
-  CHECK(thread_pool(0).size() >= 1);
+  CHECK(core::thread_pool(0).size() >= 1);
 }
 
 TEST_CASE("of units that throw, the first one's exception comes, and there is work after it") {
   for (int threads : {1, 2, 3, 8}) {
-    thread_pool workers(threads);
+    core::thread_pool workers(threads);
     for (int round = 0; round < 50; ++round) {
       std::string what;
       try {
@@ -56,7 +56,7 @@ TEST_CASE("of units that throw, the first one's exception comes, and there is wo
 }
 
 TEST_CASE("round after round, with more threads than units: who comes late neither works nor is waited for") {
-  thread_pool workers(8);
+  core::thread_pool workers(8);
   long sum = 0;
   for (int round = 0; round < 3000; ++round) {
     std::vector<int> done(3, 0);
@@ -68,7 +68,7 @@ TEST_CASE("round after round, with more threads than units: who comes late neith
 
 TEST_CASE("rounds follow each other, each worker once, always on the same thread") {
   for (int n : {1, 2, 5}) {
-    thread_pool pool(n, pool_start::now);
+    core::thread_pool pool(n, core::pool_start::now);
     std::vector<int> runs(static_cast<std::size_t>(n), 0);
     std::vector<std::thread::id> thread(static_cast<std::size_t>(n));
     for (int round = 1; round <= 200; ++round) {
@@ -86,7 +86,7 @@ TEST_CASE("rounds follow each other, each worker once, always on the same thread
 }
 
 TEST_CASE("a pool without workers has nothing to wait for, and one that never ran ends") {
-  thread_pool none(0, pool_start::now), idle(3, pool_start::now);
+  core::thread_pool none(0, core::pool_start::now), idle(3, core::pool_start::now);
   int runs = 0;
   auto work = [&](int) { ++runs; };
   none.run_each(work);
@@ -110,12 +110,12 @@ struct scarce_thread : std::thread {
 }  // namespace
 
 TEST_CASE("threads that the system does not start are an error, and those that it did start have ended") {
-  using scarce_pool = basic_thread_pool<scarce_thread>;
-  CHECK_THROWS_WITH_AS(scarce_pool(5, pool_start::now), doctest::Contains("started 3 of 5 threads"), error);
+  using scarce_pool = core::basic_thread_pool<scarce_thread>;
+  CHECK_THROWS_WITH_AS(scarce_pool(5, core::pool_start::now), doctest::Contains("started 3 of 5 threads"), error);
 }
 
 TEST_CASE("both kinds of work on the same threads, in any order; those of run_each may wait for one another") {
-  thread_pool pool(3);
+  core::thread_pool pool(3);
   for (int round = 0; round < 300; ++round) {
     std::vector<int> done(20, 0);
     pool.run(20, [&](int i, int member) { done[static_cast<std::size_t>(i)] = member < 3 ? 1 : 1000; });

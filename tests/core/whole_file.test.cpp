@@ -32,7 +32,7 @@ unsigned permissions_of(std::string const& path) {
 }
 std::string refused(std::string const& path, std::string const& text = "text") {
   try {
-    write_whole_file(path, text);
+    core::write_whole_file(path, text);
   } catch (error const& e) {
     CHECK(e.where() == path);
     CHECK(!e.valid().empty());
@@ -59,12 +59,12 @@ extern "C" ssize_t write(int fd, void const* from, std::size_t n) {
 TEST_CASE("a file is new or replaced, and there is nothing beside it") {
   tests::scratch_folder const dir;
   for (std::string const& text : {std::string("first"), std::string(), std::string(100000, 'x') + '\0' + "y"}) {
-    write_whole_file(dir / "file", text);
+    core::write_whole_file(dir / "file", text);
     CHECK(bytes_of_file(dir / "file") == text);
     CHECK(entries(dir.path()) == std::vector<std::string>{"file"});
   }
   std::string const longest(255, 'n');
-  write_whole_file(dir / longest, "long");
+  core::write_whole_file(dir / longest, "long");
   CHECK(bytes_of_file(dir / longest) == "long");
   CHECK(refused(dir / std::string(256, 'n')).starts_with("cannot write the file: File name too long"));
   CHECK(entries(dir.path()) == std::vector<std::string>{"file", longest});
@@ -73,7 +73,7 @@ TEST_CASE("a file is new or replaced, and there is nothing beside it") {
   deep += "/" + std::string(4093 - deep.size() - 1, 'e');
   for (std::size_t i = dir.path().size(); i != deep.npos; i = deep.find('/', i + 1)) ::mkdir(deep.substr(0, i).c_str(), 0777);
   ::mkdir(deep.c_str(), 0777);
-  write_whole_file(deep + "/x", "deep");
+  core::write_whole_file(deep + "/x", "deep");
   CHECK(bytes_of_file(deep + "/x") == "deep");
 }
 
@@ -94,16 +94,16 @@ TEST_CASE("links are followed and stay; what is no file is written in place or r
   auto const before = entries(dir.path());
   for (char const* name : {"relative", "absolute", "folder/back", "chain"}) {
     CAPTURE(name);
-    write_whole_file(dir / name, name);
+    core::write_whole_file(dir / name, name);
     CHECK(kind_of(dir / name) == S_IFLNK);
     CHECK(bytes_of_file(dir / "folder/target") == name);
   }
-  write_whole_file(dir / "dangling", "made");
+  core::write_whole_file(dir / "dangling", "made");
   CHECK(bytes_of_file(dir / "folder/made") == "made");
-  write_whole_file(dir / "to-folder/in-it", "in it");
+  core::write_whole_file(dir / "to-folder/in-it", "in it");
   CHECK(bytes_of_file(dir / "folder/in-it") == "in it");
-  for (char const* name : {"folder", "folder/", "to-folder", "to-folder/", "loop", "lost", "pipe", "none/file", "folder/target/below", "new/", ".",
-                           "folder/.."}) {
+  for (char const* name : {"folder", "folder/", "to-folder", "to-folder/", "loop", "lost", "pipe", "none/file", "folder/target/below",
+                           "new/", ".", "folder/.."}) {
     CAPTURE(name);
     auto const kind = kind_of(dir / name);
     CHECK(refused(dir / name).starts_with("cannot write"));
@@ -112,13 +112,13 @@ TEST_CASE("links are followed and stay; what is no file is written in place or r
   CHECK(refused("") == "cannot write a file without a name");
   CHECK(refused(dir / "pipe") == "cannot write the file: it is a pipe that nobody reads");
   CHECK(refused(dir / "folder") == "cannot write the file: it is a folder");
-  write_whole_file(dir / "to-null", "gone");
+  core::write_whole_file(dir / "to-null", "gone");
   CHECK(kind_of(dir / "to-null") == S_IFLNK);
   CHECK(kind_of("/dev/null") == S_IFCHR);
   CHECK(refused("/dev/full") == "cannot write the file: No space left on device");
 
-  detail::descriptor const reader = detail::open_at(AT_FDCWD, (dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
-  write_whole_file(dir / "pipe", "through");
+  core::detail::descriptor const reader = core::detail::open_at(AT_FDCWD, (dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  core::write_whole_file(dir / "pipe", "through");
   char got[16];
   CHECK(std::string(got, static_cast<std::size_t>(::read(reader.get(), got, sizeof got))) == "through");
   CHECK(kind_of(dir / "pipe") == S_IFIFO);
@@ -130,18 +130,19 @@ TEST_CASE("links are followed and stay; what is no file is written in place or r
   CHECK(entries(dir.path()) == with_new);
 
   tests::write_bytes(dir / "printed", "printed before\n");        // the shell's: program --plan /dev/stdout > printed
-  detail::descriptor const out = detail::open_at(AT_FDCWD, (dir / "printed").c_str(), O_WRONLY | O_APPEND);
-  write_whole_file("/dev/fd/" + std::to_string(out.get()), "plan\n");
-  CHECK(detail::write_all(out.get(), "printed after\n", 14));
+  core::detail::descriptor const out = core::detail::open_at(AT_FDCWD, (dir / "printed").c_str(), O_WRONLY | O_APPEND);
+  core::write_whole_file("/dev/fd/" + std::to_string(out.get()), "plan\n");
+  CHECK(core::detail::write_all(out.get(), "printed after\n", 14));
   CHECK(bytes_of_file(dir / "printed") == "printed before\nplan\nprinted after\n");
 
   if (::mknod((dir / "device").c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0) {
     MESSAGE("no device can be made here: /dev/null alone was tried");
     return;
   }
-  write_whole_file(dir / "device", "gone");
+  core::write_whole_file(dir / "device", "gone");
   CHECK(kind_of(dir / "device") == S_IFCHR);
-  if (::mknod((dir / "disk").c_str(), S_IFBLK | 0600, makedev(7, 250)) == 0) CHECK(refused(dir / "disk") == "cannot write the file: it is a device");
+  if (::mknod((dir / "disk").c_str(), S_IFBLK | 0600, makedev(7, 250)) == 0)
+    CHECK(refused(dir / "disk") == "cannot write the file: it is a device");
 }
 
 TEST_CASE("permissions: those of the file that is replaced, else what the process's mask gives") {
@@ -149,17 +150,17 @@ TEST_CASE("permissions: those of the file that is replaced, else what the proces
   for (unsigned mask : {0u, 022u, 027u, 077u}) {
     std::string const path = dir / std::to_string(mask);
     tests::file_mask const lacking(mask);
-    write_whole_file(path, "new");
+    core::write_whole_file(path, "new");
     CHECK(permissions_of(path) == (0666 & ~mask));
     for (unsigned mode : {0600u, 0640u, 0666u, 0755u}) {
       ::chmod(path.c_str(), mode);
-      write_whole_file(path, "again");
+      core::write_whole_file(path, "again");
       CHECK(permissions_of(path) == mode);
     }
   }
-  write_whole_file(dir / "fixed", "old");
+  core::write_whole_file(dir / "fixed", "old");
   ::chmod((dir / "fixed").c_str(), 0444);
-  write_whole_file(dir / "open", "old");
+  core::write_whole_file(dir / "open", "old");
   ::chmod((dir / "open").c_str(), 0666);
   ::chmod(dir.path().c_str(), 0777);                              // nothing but the file's own permissions can forbid it
   if (!tests::has_users(dir.path())) {
@@ -184,7 +185,7 @@ TEST_CASE("interrupted calls and short writes are repeated, folders that cannot 
   for (int k = 0; k < 8; ++k) {
     system_faults = {(k & 1) != 0, (k & 2) != 0, (k & 4) != 0, 0};
     std::string const text = std::to_string(k) + std::string(1000, 'x');
-    write_whole_file(dir / "file", text);
+    core::write_whole_file(dir / "file", text);
     system_faults = {};
     CHECK(bytes_of_file(dir / "file") == text);
   }
@@ -193,25 +194,25 @@ TEST_CASE("interrupted calls and short writes are repeated, folders that cannot 
 
 TEST_CASE("a full disk and an exception leave the old file and nothing else") {
   tests::scratch_folder const dir;
-  write_whole_file(dir / "file", "old");
+  core::write_whole_file(dir / "file", "old");
   {
     tests::small_files const limit(4096);
     CHECK(refused(dir / "file", std::string(10000, 'x')) == "cannot write the file: File too large");
     CHECK(refused(dir / "other", std::string(10000, 'x')) == "cannot write the file: File too large");
-    whole_file out(dir / "file");
+    core::whole_file out(dir / "file");
     CHECK_THROWS_AS(out.write(std::string(10000, 'x')), error);
     CHECK(entries(dir.path()) == std::vector<std::string>{"file"});        // at once, not when the writer goes
     CHECK_THROWS_AS(out.write("x"), error);
     CHECK_THROWS_AS(out.finish(), error);
   }
   try {
-    whole_file out(dir / "file");
+    core::whole_file out(dir / "file");
     out.write("new");
     throw 1;
   } catch (int) {}
-  whole_file moved(dir / "file");
+  core::whole_file moved(dir / "file");
   moved.write("half");
-  whole_file(std::move(moved)).write("more");
+  core::whole_file(std::move(moved)).write("more");
   CHECK(bytes_of_file(dir / "file") == "old");
   CHECK(entries(dir.path()) == std::vector<std::string>{"file"});
   tests::small_disk const disk(dir / "disk");
@@ -219,7 +220,7 @@ TEST_CASE("a full disk and an exception leave the old file and nothing else") {
     MESSAGE("no file system can be mounted here: a full disk was not tried");
     return;
   }
-  write_whole_file(dir / "disk/file", "old");
+  core::write_whole_file(dir / "disk/file", "old");
   CHECK(refused(dir / "disk/file", std::string(1 << 20, 'x')) == "cannot write the file: No space left on device");
   CHECK(bytes_of_file(dir / "disk/file") == "old");
   CHECK(entries(dir / "disk") == std::vector<std::string>{"file"});
@@ -229,7 +230,7 @@ TEST_CASE("a writer in another folder by the time it finishes still writes where
   tests::scratch_folder const dir, elsewhere;
   std::string const here = std::filesystem::current_path();
   REQUIRE(::chdir(dir.path().c_str()) == 0);
-  whole_file out("file");
+  core::whole_file out("file");
   REQUIRE(::chdir(elsewhere.path().c_str()) == 0);
   out.write("text");
   out.finish();
@@ -244,9 +245,9 @@ TEST_CASE("who prints to a standard output that is closed does not print into th
   if (child == 0) {
     ::close(0), ::close(1), ::close(2);
     try {
-      whole_file out(dir / "file");
-      detail::write_all(1, "printed", 7);
-      detail::write_all(2, "printed", 7);
+      core::whole_file out(dir / "file");
+      core::detail::write_all(1, "printed", 7);
+      core::detail::write_all(2, "printed", 7);
       out.write("text");
       out.finish();
     } catch (...) { ::_exit(1); }
@@ -262,7 +263,7 @@ TEST_CASE("threads and processes that write one file at once: one of them has th
   tests::scratch_folder const dir;
   auto const text_of = [](int writer) { return std::string(30000, static_cast<char>('a' + writer)); };
   auto const write = [&](int writer) {
-    for (int k = 0; k < 10; ++k) write_whole_file(dir / "file", text_of(writer));
+    for (int k = 0; k < 10; ++k) core::write_whole_file(dir / "file", text_of(writer));
   };
   for (int turn = 0; turn < test_effort::cases(4); ++turn) {
     std::vector<pid_t> children;
@@ -297,8 +298,8 @@ TEST_CASE("names come from the system's randomness: a copy of a process draws ot
   for (int c = 0; c < 4; ++c)
     if (::fork() == 0) {
       for (int k = 0; k < 8; ++k) {
-        u64 const x = detail::random_bits();
-        detail::write_all(pipes[1], &x, sizeof x);
+        u64 const x = core::detail::random_bits();
+        core::detail::write_all(pipes[1], &x, sizeof x);
       }
       ::_exit(0);
     }

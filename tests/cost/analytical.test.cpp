@@ -11,100 +11,105 @@ using namespace tensorpar;
 namespace {
 device_kind const round_numbers{"round", 1e12, 1e11, i64{1} << 34, 1e-5};
 machine cluster(int n, int per) { return make_cluster("c", round_numbers, n, per, {"inner", 1, 1e-6, 1e10}, {"outer", 1, 1e-5, 1e9}); }
-analytical const exact{measured_rates};
-double seconds(reshard_step const& s, machine const& m, analytical const& a = exact) {
+cost::analytical const exact{cost::measured_rates};
+double seconds(ir::reshard_step const& s, machine const& m, cost::analytical const& a = exact) {
   shape const t{dim(1024), dim(1024)};
-  return a.seconds(reshard_query{s, t, 4, m});
+  return a.seconds(cost::reshard_query{s, t, 4, m});
 }
-layout_axis parts_of(part_kind k, i64 degree, i64 stride, int dim = -1) { return {k, dim, degree, stride}; }
+ir::layout_axis parts_of(ir::part_kind k, i64 degree, i64 stride, int dim = -1) { return {k, dim, degree, stride}; }
 }  // namespace
 
 TEST_CASE("laws of a cost model, on machines of every shape") {
   for (char const* name :
        {"logical:4", "logical-2x2", "logical:6", "summit:2", "dgx-h100:2", "autodist-b12", "autodist-b10", "predtop-2", "titan-x:5"}) {
     CAPTURE(name);
-    laws::check_cost_model(analytical{}, preset(name));
-    laws::check_cost_model(analytical{{.uplinks = 2}}, preset(name));
+    laws::check_cost_model(cost::analytical{}, preset(name));
+    laws::check_cost_model(cost::analytical{{.uplinks = 2}}, preset(name));
   }
 }
 
 TEST_CASE("roofline: compute-bound, memory-bound, launch-bound") {
   shape const x{dim(1024), dim(1024)}, w{dim(1024), dim(1024)}, tiny{dim(4)};
   shape const in[] = {x, w};
-  any_op const product = contraction("mk,nk->mn"), pointwise = relu{};
-  CHECK(exact.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
+  op::any_op const product = contraction("mk,nk->mn"), pointwise = relu{};
+  CHECK(exact.seconds(cost::compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
         doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 1e12));
-  CHECK(exact.seconds(compute_query{pointwise, {&x, 1}, {&x, 1}, 4, round_numbers}) ==
+  CHECK(exact.seconds(cost::compute_query{pointwise, {&x, 1}, {&x, 1}, 4, round_numbers}) ==
         doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 4 / 1e11));
-  CHECK(exact.seconds(compute_query{pointwise, {&tiny, 1}, {&tiny, 1}, 4, round_numbers}) == doctest::Approx(1e-5).epsilon(1e-3));
+  CHECK(exact.seconds(cost::compute_query{pointwise, {&tiny, 1}, {&tiny, 1}, 4, round_numbers}) == doctest::Approx(1e-5).epsilon(1e-3));
   // efficiencies divide the rates, not the launch
-  CHECK(analytical{}.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
+  CHECK(cost::analytical{}.seconds(cost::compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
         doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 0.7e12));
 }
 
 TEST_CASE("an embedding reads the rows it looks up, not its table; integers keep their size") {
   shape const ids = shape{dim(8)}.of(dtype::i64), y{dim(8), dim(16)}, in[] = {ids, {dim(1000), dim(16)}};
-  CHECK(bytes_touched(embedding{1000, 16}, {in, 2}, {&y, 1}, 4) == 8 * 8 + 8 * 16 * 4 + 8 * 16 * 4);
+  CHECK(cost::bytes_touched(embedding{1000, 16}, {in, 2}, {&y, 1}, 4) == 8 * 8 + 8 * 16 * 4 + 8 * 16 * 4);
   shape const few[] = {ids, {dim(2), dim(16)}};                // more look-ups than rows: the table is read once
-  CHECK(bytes_touched(embedding{2, 16}, {few, 2}, {&y, 1}, 4) == 8 * 8 + 2 * 16 * 4 + 8 * 16 * 4);
+  CHECK(cost::bytes_touched(embedding{2, 16}, {few, 2}, {&y, 1}, 4) == 8 * 8 + 2 * 16 * 4 + 8 * 16 * 4);
 }
 
 TEST_CASE("collectives: bytes of the parts and levels that are crossed") {
   machine const m = cluster(8, 4);
   double const whole = 1024 * 1024 * 4;
-  layout const sums{0, {parts_of(part_kind::partial, 4, 1)}}, copies{0, {parts_of(part_kind::replicate, 4, 1)}},
-      parts{0, {parts_of(part_kind::shard, 4, 1, 0)}};
-  link_cost const inner{1e-6, 1e10}, outer{1e-5, 1e9};
-  CHECK(seconds({reshard_kind::all_reduce, -1, -1, {{4, 1}}, sums, copies}, m) == doctest::Approx(flat::all_reduce_ring(4, whole, inner)));
-  CHECK(seconds({reshard_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) ==
-        doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
+  ir::layout const sums{0, {parts_of(ir::part_kind::partial, 4, 1)}}, copies{0, {parts_of(ir::part_kind::replicate, 4, 1)}},
+      parts{0, {parts_of(ir::part_kind::shard, 4, 1, 0)}};
+  cost::link_cost const inner{1e-6, 1e10}, outer{1e-5, 1e9};
+  CHECK(seconds({ir::reshard_kind::all_reduce, -1, -1, {{4, 1}}, sums, copies}, m)
+        == doctest::Approx(cost::flat::all_reduce_ring(4, whole, inner)));
+  CHECK(seconds({ir::reshard_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) ==
+        doctest::Approx(cost::flat::reduce_scatter_tree(4, whole, inner)));
   // an all-gather of quarters is priced by what everybody has at the end
-  CHECK(seconds({reshard_kind::all_gather, 0, -1, {{4, 1}}, parts, copies}, m) == doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
-  layout const across{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::partial, 2, 4)}},
-      done{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::replicate, 2, 4)}};
-  CHECK(seconds({reshard_kind::all_reduce, -1, -1, {{2, 4}}, across, done}, m) == doctest::Approx(flat::all_reduce_ring(2, whole / 4, outer)));
+  CHECK(seconds({ir::reshard_kind::all_gather, 0, -1, {{4, 1}}, parts, copies}, m)
+        == doctest::Approx(cost::flat::reduce_scatter_tree(4, whole, inner)));
+  ir::layout const across{0, {parts_of(ir::part_kind::shard, 4, 1, 0), parts_of(ir::part_kind::partial, 2, 4)}},
+      done{0, {parts_of(ir::part_kind::shard, 4, 1, 0), parts_of(ir::part_kind::replicate, 2, 4)}};
+  CHECK(seconds({ir::reshard_kind::all_reduce, -1, -1, {{2, 4}}, across, done}, m)
+        == doctest::Approx(cost::flat::all_reduce_ring(2, whole / 4, outer)));
 }
 
 TEST_CASE("the slowest group counts where groups lie differently") {
   machine const m = cluster(6, 3);                              // pairs {0,1} {2,3} {4,5}: only the middle one crosses
-  layout const from{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::partial, 2, 1)}},
-      to{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::replicate, 2, 1)}};
+  ir::layout const from{0, {parts_of(ir::part_kind::shard, 3, 2, 0), parts_of(ir::part_kind::partial, 2, 1)}},
+      to{0, {parts_of(ir::part_kind::shard, 3, 2, 0), parts_of(ir::part_kind::replicate, 2, 1)}};
   shape const t{dim(3), dim(1 << 20)};
-  reshard_step const s{reshard_kind::all_reduce, -1, -1, {{2, 1}}, from, to};
-  CHECK(exact.seconds(reshard_query{s, t, 4, m}) ==
-        doctest::Approx(flat::all_reduce(2, 4.0 * (1 << 20), {1e-5, 1e9}, collective_algorithm::best)));
+  ir::reshard_step const s{ir::reshard_kind::all_reduce, -1, -1, {{2, 1}}, from, to};
+  CHECK(exact.seconds(cost::reshard_query{s, t, 4, m}) ==
+        doctest::Approx(cost::flat::all_reduce(2, 4.0 * (1 << 20), {1e-5, 1e9}, cost::collective_algorithm::best)));
 }
 
 TEST_CASE("contention: with one uplink per node, four groups that leave it share it; one group does not") {
   machine const m = cluster(8, 4);
-  analytical one = exact;
+  cost::analytical one = exact;
   one.use.uplinks = 1;
-  layout const four{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::partial, 2, 4)}},
-      four_to{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::replicate, 2, 4)}};
-  layout const lone{0, {parts_of(part_kind::partial, 2, 4)}}, lone_to{0, {parts_of(part_kind::replicate, 2, 4)}};
-  reshard_step const crowded{reshard_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to},
-      quiet{reshard_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
-  CHECK(seconds(crowded, m, one) == doctest::Approx(flat::all_reduce(2, 1024 * 1024, {1e-5, 1e9 / 4}, collective_algorithm::best)));
+  ir::layout const four{0, {parts_of(ir::part_kind::shard, 4, 1, 0), parts_of(ir::part_kind::partial, 2, 4)}},
+      four_to{0, {parts_of(ir::part_kind::shard, 4, 1, 0), parts_of(ir::part_kind::replicate, 2, 4)}};
+  ir::layout const lone{0, {parts_of(ir::part_kind::partial, 2, 4)}}, lone_to{0, {parts_of(ir::part_kind::replicate, 2, 4)}};
+  ir::reshard_step const crowded{ir::reshard_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to},
+      quiet{ir::reshard_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
+  CHECK(seconds(crowded, m, one) == doctest::Approx(cost::flat::all_reduce(2, 1024 * 1024, {1e-5, 1e9 / 4},
+                                                                           cost::collective_algorithm::best)));
   CHECK(seconds(quiet, m, one) == doctest::Approx(seconds(quiet, m)));
   // a ring over both nodes leaves each once, so it has the uplink to itself
-  layout const all{0, {parts_of(part_kind::partial, 8, 1)}}, all_to{0, {parts_of(part_kind::replicate, 8, 1)}};
-  analytical ring = one;
-  ring.use.algorithm = collective_algorithm::ring;
-  reshard_step const both{reshard_kind::all_reduce, -1, -1, {{8, 1}}, all, all_to};
-  CHECK(seconds(both, m, ring) == doctest::Approx(flat::all_reduce_ring(8, 1024 * 1024 * 4, {1e-5, 1e9})));
+  ir::layout const all{0, {parts_of(ir::part_kind::partial, 8, 1)}}, all_to{0, {parts_of(ir::part_kind::replicate, 8, 1)}};
+  cost::analytical ring = one;
+  ring.use.algorithm = cost::collective_algorithm::ring;
+  ir::reshard_step const both{ir::reshard_kind::all_reduce, -1, -1, {{8, 1}}, all, all_to};
+  CHECK(seconds(both, m, ring) == doctest::Approx(cost::flat::all_reduce_ring(8, 1024 * 1024 * 4, {1e-5, 1e9})));
   CHECK(seconds(both, m, one) >= seconds(both, m));
 }
 
 TEST_CASE("keep copies the part that stays; exchange pays for what one device sends or receives over the widest link") {
   machine const m = cluster(8, 4);
-  layout const copies{0, {parts_of(part_kind::replicate, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}},
-      there{4, {parts_of(part_kind::shard, 4, 1, 0)}}, one{4, {}};
+  ir::layout const copies{0, {parts_of(ir::part_kind::replicate, 4, 1)}}, parts{0, {parts_of(ir::part_kind::shard, 4, 1, 0)}},
+      there{4, {parts_of(ir::part_kind::shard, 4, 1, 0)}}, one{4, {}};
   double const whole = 1024 * 1024 * 4;
-  CHECK(seconds({reshard_kind::slice, -1, 0, {{4, 1}}, copies, parts}, m) == doctest::Approx(1e-5 + 2 * whole / 4 / 1e11));
-  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, parts, there}, m) ==
+  CHECK(seconds({ir::reshard_kind::slice, -1, 0, {{4, 1}}, copies, parts}, m) == doctest::Approx(1e-5 + 2 * whole / 4 / 1e11));
+  CHECK(seconds({ir::reshard_kind::exchange, -1, -1, {}, parts, there}, m) ==
         doctest::Approx(1e-5 + whole / 4 / 1e9));                                                               // quarter each, one message
-  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));  // one receiver
-  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, one, there}, m) == doctest::Approx(1e-6 + whole / 1e10));     // one sender, inside a node
+  CHECK(seconds({ir::reshard_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));  // one receiver
+  CHECK(seconds({ir::reshard_kind::exchange, -1, -1, {}, one, there}, m)
+        == doctest::Approx(1e-6 + whole / 1e10));     // one sender, inside a node
 }
 
 TEST_CASE("the pace that a search needs") {
@@ -116,8 +121,8 @@ TEST_CASE("the pace that a search needs") {
   double sum = 0;
   int asked = 0;
   for (int i = 0; i < 100; ++i) {
-    for (reshard_step const& s : steps) { sum += analytical{}.seconds(reshard_query{s, t, 4, m}); ++asked; }
-    for (auto const& o : ops) { sum += analytical{}.seconds(o.query(4, m.kinds[0])); ++asked; }
+    for (ir::reshard_step const& s : steps) { sum += cost::analytical{}.seconds(cost::reshard_query{s, t, 4, m}); ++asked; }
+    for (auto const& o : ops) { sum += cost::analytical{}.seconds(o.query(4, m.kinds[0])); ++asked; }
   }
   double const each = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / asked;
   MESSAGE("nanoseconds per query: " << each * 1e9);

@@ -18,8 +18,10 @@ namespace {
 /// Answers `compute` and `move` where these are no zero.
 struct liar {
   double compute = 0, move = 0;
-  double seconds(compute_query const& q) const { return compute == 0 ? analytical{}.seconds(q) : compute; }
-  double seconds(reshard_query const& q) const { return move == 0 ? analytical{}.seconds(q) : move; }
+  double seconds(tensorpar::cost::compute_query const& q) const {
+    return compute == 0 ? tensorpar::cost::analytical{}.seconds(q) : compute;
+  }
+  double seconds(tensorpar::cost::reshard_query const& q) const { return move == 0 ? tensorpar::cost::analytical{}.seconds(q) : move; }
 };
 template <class F> std::string message(F const& f) {
   try { f(); } catch (error const& e) { return e.what(); }

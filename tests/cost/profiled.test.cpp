@@ -12,18 +12,18 @@
 using namespace tensorpar;
 
 namespace {
-profile_table some_profiles() {
-  profile_table t;
+cost::profile_table some_profiles() {
+  cost::profile_table t;
   std::mt19937_64 random(9);
   for (i64 rows : {8, 64})
     for (auto const& o : laws::some_operators(rows))
-      t.add({profile_key_of(o.query(4, kinds::logical())), std::exp(-static_cast<double>(random() % 20000) / 1000),
+      t.add({cost::profile_key_of(o.query(4, kinds::logical())), std::exp(-static_cast<double>(random() % 20000) / 1000),
              1 + static_cast<i64>(random() % 100)});
   return t;
 }
 std::string complaint_about(std::string const& text) {
   try {
-    parse_profiles(text, "p.txt");
+    cost::parse_profiles(text, "p.txt");
   } catch (error const& e) {
     CHECK(e.where().find("p.txt:") == 0);
     return e.what();
@@ -34,38 +34,41 @@ std::string complaint_about(std::string const& text) {
 
 TEST_CASE("laws, but for those that measurements may break") {
   machine const m = preset("logical-2x2");
-  laws::check_cost_model(profiled<analytical>{}, m);                                           // nothing measured: the fall-back's
-  laws::check_cost_model(profiled<analytical>{some_profiles()}, m, {.monotone = false, .keep_is_a_copy_at_most = false});
+  laws::check_cost_model(cost::profiled<cost::analytical>{},
+                         m);                                           // nothing measured: the fall-back's
+  laws::check_cost_model(cost::profiled<cost::analytical>{some_profiles()}, m, {.monotone = false, .keep_is_a_copy_at_most = false});
 }
 
 TEST_CASE("a key tells apart operator, attributes, extents, scalar and device, and nothing else") {
   shape const x{dim(8), dim(4)}, y{dim(4), dim(8)}, named{axis("batch")(8), axis("features")(4)};
   device_kind const a = kinds::logical(), b = kinds::t4();
-  any_op const o = relu{}, p = scale{2}, q = scale{3};
-  auto key = [](any_op const& op, shape const& s, i64 bytes, device_kind const& k) {
-    return profile_key_of({op, {&s, 1}, {&s, 1}, bytes, k});
+  op::any_op const o = relu{}, p = scale{2}, q = scale{3};
+  auto key = [](op::any_op const& op, shape const& s, i64 bytes, device_kind const& k) {
+    return cost::profile_key_of({op, {&s, 1}, {&s, 1}, bytes, k});
   };
-  std::set<profile_key> const all{key(o, x, 4, a), key(p, x, 4, a), key(q, x, 4, a), key(o, y, 4, a), key(o, x, 8, a), key(o, x, 4, b)};
+  std::set<cost::profile_key> const all{key(o, x, 4, a), key(p, x, 4, a), key(q, x, 4, a), key(o, y, 4, a), key(o, x, 8, a),
+                                        key(o, x, 4, b)};
   CHECK(all.size() == 6);
   CHECK(key(o, x, 4, a) == key(relu{}, named, 4, a));
   CHECK(key(o, x, 4, a).shapes == "f32[8,4] -> f32[8,4]");
   auto const two = laws::some_operators(8)[4];                                                 // add
-  CHECK(profile_key_of(two.query(4, a)).shapes == "f32[8,64] f32[8,64] -> f32[8,64]");
+  CHECK(cost::profile_key_of(two.query(4, a)).shapes == "f32[8,64] f32[8,64] -> f32[8,64]");
 }
 
 TEST_CASE("a measured operator has its median; others are the fall-back's and noted, or refused") {
   auto const ops = laws::some_operators(8);
   device_kind const k = kinds::logical();
-  profile_table t;
-  t.add({profile_key_of(ops[0].query(4, k)), 0.125, 7});
-  profiled<analytical> const lenient{t};
+  cost::profile_table t;
+  t.add({cost::profile_key_of(ops[0].query(4, k)), 0.125, 7});
+  cost::profiled<cost::analytical> const lenient{t};
   CHECK(lenient.seconds(ops[0].query(4, k)) == 0.125);
   CHECK(lenient.misses().empty());
-  CHECK(lenient.seconds(ops[1].query(4, k)) == analytical{}.seconds(ops[1].query(4, k)));
-  CHECK(lenient.seconds(ops[0].query(8, k)) == analytical{}.seconds(ops[0].query(8, k)));
+  CHECK(lenient.seconds(ops[1].query(4, k)) == cost::analytical{}.seconds(ops[1].query(4, k)));
+  CHECK(lenient.seconds(ops[0].query(8, k)) == cost::analytical{}.seconds(ops[0].query(8, k)));
   lenient.seconds(ops[1].query(4, k));
-  CHECK(lenient.misses() == std::set<profile_key>{profile_key_of(ops[1].query(4, k)), profile_key_of(ops[0].query(8, k))});
-  profiled<analytical> const strict{t, {}, when_missing::refuse};
+  CHECK(lenient.misses() == std::set<cost::profile_key>{cost::profile_key_of(ops[1].query(4, k)),
+                                                        cost::profile_key_of(ops[0].query(8, k))});
+  cost::profiled<cost::analytical> const strict{t, {}, cost::when_missing::refuse};
   CHECK(strict.seconds(ops[0].query(4, k)) == 0.125);
   CHECK_THROWS_AS(strict.seconds(ops[1].query(4, k)), error);
   try {
@@ -77,28 +80,28 @@ TEST_CASE("a measured operator has its median; others are the fall-back's and no
 }
 
 TEST_CASE("the table survives its file to the last bit, and is written the same way twice") {
-  profile_table const t = some_profiles();
+  cost::profile_table const t = some_profiles();
   CHECK(t.size() == 22);
-  std::string const text = write_profiles(t);
-  CHECK(parse_profiles(text, "p.txt") == t);
-  CHECK(write_profiles(parse_profiles(text, "p.txt")) == text);
-  CHECK(parse_profiles(write_profiles({}), "p.txt") == profile_table{});
+  std::string const text = cost::write_profiles(t);
+  CHECK(cost::parse_profiles(text, "p.txt") == t);
+  CHECK(cost::write_profiles(cost::parse_profiles(text, "p.txt")) == text);
+  CHECK(cost::parse_profiles(cost::write_profiles({}), "p.txt") == cost::profile_table{});
   tests::scratch_folder const folder;
   std::string const path = folder / "profiles";
-  save_profiles(t, path);
-  CHECK(read_profiles(path) == t);
+  cost::save_profiles(t, path);
+  CHECK(cost::read_profiles(path) == t);
   CHECK_FALSE(std::filesystem::exists(path + ".part"));
   std::filesystem::remove(path);
-  CHECK_THROWS_AS(read_profiles(path), error);
-  CHECK_THROWS_AS(save_profiles(t, path + "/missing/file"), error);
-  profile_table odd;
+  CHECK_THROWS_AS(cost::read_profiles(path), error);
+  CHECK_THROWS_AS(cost::save_profiles(t, path + "/missing/file"), error);
+  cost::profile_table odd;
   odd.add({{"relu", 1, 4, "->", "two\nlines"}, 1, 1});
-  CHECK_THROWS_AS(write_profiles(odd), error);
+  CHECK_THROWS_AS(cost::write_profiles(odd), error);
 }
 
 TEST_CASE("a measurement replaces an older one of the same key") {
-  profile_table t;
-  profile_key const k{"relu", 1, 4, "f32[1] -> f32[1]", "x"};
+  cost::profile_table t;
+  cost::profile_key const k{"relu", 1, 4, "f32[1] -> f32[1]", "x"};
   t.add({k, 1, 1});
   t.add({k, 2, 5});
   CHECK(t.size() == 1);
@@ -106,10 +109,10 @@ TEST_CASE("a measurement replaces an older one of the same key") {
 }
 
 TEST_CASE("a damaged or foreign file is refused: every cut, every changed byte") {
-  profile_table t;
+  cost::profile_table t;
   auto const ops = laws::some_operators(8);
-  for (std::size_t i = 0; i < 3; ++i) t.add({profile_key_of(ops[i].query(4, kinds::t4())), 1e-3 * static_cast<double>(i + 1), 5});
-  std::string const text = write_profiles(t);
+  for (std::size_t i = 0; i < 3; ++i) t.add({cost::profile_key_of(ops[i].query(4, kinds::t4())), 1e-3 * static_cast<double>(i + 1), 5});
+  std::string const text = cost::write_profiles(t);
   for (std::size_t n = 0; n < text.size(); ++n) CHECK(complaint_about(text.substr(0, n)) != "accepted");
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string s = text;

@@ -21,11 +21,12 @@
 
 using namespace tests;
 
-static_assert(queued_memory<cuda_memory> && recording_memory<cuda_memory>);
-static_assert(replayable_policy<compute::cuda<float>> && replayable_policy<compute::cuda_bf16<>>);
-static_assert(team_device<cuda_teams, float> && team_device<cuda_teams, double> && team_device<cuda_teams, prime_field>);
-static_assert(compute_policy<compute::cuda<float>>);
-static_assert(require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());
+static_assert(tensorpar::exec::queued_memory<cuda_memory> && tensorpar::exec::recording_memory<cuda_memory>);
+static_assert(tensorpar::exec::replayable_policy<compute::cuda<float>> && tensorpar::exec::replayable_policy<compute::cuda_bf16<>>);
+static_assert(tensorpar::exec::team_device<cuda_teams, float> && tensorpar::exec::team_device<cuda_teams, double> &&
+              tensorpar::exec::team_device<cuda_teams, prime_field>);
+static_assert(tensorpar::exec::compute_policy<compute::cuda<float>>);
+static_assert(tensorpar::exec::require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());
 
 namespace {
 
@@ -54,9 +55,9 @@ template <class Scalar, class Result> void check_addresses(double tolerance) {
     for (i64 apart = 0; apart < spare; ++apart)
       for (int which = 0; which < 4; ++which) {
         auto const shift = [&](int x) { return which == x ? apart : 0; };
-        matrix_products<Scalar, Result> p{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, {want.data(), n, 1}};
+        tensorpar::exec::matrix_products<Scalar, Result> p{m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, {want.data(), n, 1}};
         p.bias = with_bias ? bias.data() : nullptr;
-        host_teams<>{}.product(p);
+        tensorpar::exec::host_teams<>{}.product(p);
         memory.write(at_a + shift(0), a.data(), static_cast<i64>(a.size() * sizeof(Scalar)));
         memory.write(at_b + shift(1), b.data(), static_cast<i64>(b.size() * sizeof(Scalar)));
         memory.write(at_bias + shift(2), bias.data(), static_cast<i64>(bias.size() * sizeof(Scalar)));
@@ -83,7 +84,7 @@ template <class Scalar> using by_host = executor<compute::teams<Scalar>, comm::t
 // [quoted: one gpu]
 /// All ranks' numbers on the first GPU, a stream for each.
 template <class Scalar> struct on_first_gpu : compute::cuda<Scalar> {
-  on_first_gpu() : compute::cuda<Scalar>(device_place{}) {}
+  on_first_gpu() : compute::cuda<Scalar>(tensorpar::exec::device_place{}) {}
 };
 template <class Scalar> using ranks_on_one = executor<on_first_gpu<Scalar>, comm::virtual_ranks<cuda_memory>>;
 // [end]
@@ -92,7 +93,7 @@ template <class Scalar> using ranks_on_one = executor<on_first_gpu<Scalar>, comm
 
 TEST_CASE("without a GPU there is one clear error") {
   if (cuda_devices()) return;
-  CHECK_THROWS_WITH_AS(cuda_memory(device_place{}), doctest::Contains("there is no GPU"), error);
+  CHECK_THROWS_WITH_AS(cuda_memory(tensorpar::exec::device_place{}), doctest::Contains("there is no GPU"), error);
 }
 
 TEST_CASE("a GPU's memory keeps bytes and moves boxes") {
@@ -185,7 +186,9 @@ class lent : public cuda_buffer {
 struct handed {
   std::shared_ptr<cuda_resources> from;
   comm::virtual_ranks<cuda_memory>::world operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::world(ranks); }
-  compute::cuda<prime_field> policy(device_place) const { return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, from))); }
+  compute::cuda<prime_field> policy(tensorpar::exec::device_place) const {
+    return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, from)));
+  }
 };
 // [end]
 
@@ -284,21 +287,23 @@ TEST_CASE("every operator on the GPU: exactly in the prime field, up to rounding
 
 TEST_CASE("fused operators on the GPU are their two parts") {
   if (no_gpu()) return;
-  check_fused<prime_field, prime_field>(compute::cuda<prime_field>(device_place{}), compute::teams<prime_field>{}, 0);
-  check_fused<double, double>(compute::cuda<double>(device_place{}), compute::teams<double>{}, 1e-12);
+  check_fused<prime_field, prime_field>(compute::cuda<prime_field>(tensorpar::exec::device_place{}), compute::teams<prime_field>{}, 0);
+  check_fused<double, double>(compute::cuda<double>(tensorpar::exec::device_place{}), compute::teams<double>{}, 1e-12);
   // norms' rows held by warps, and by blocks in 1, 2, 4 and 8 turns
-  check_fused<float, float>(compute::cuda<float>(device_place{}), compute::teams<float>{}, 1e-5,
+  check_fused<float, float>(compute::cuda<float>(tensorpar::exec::device_place{}), compute::teams<float>{}, 1e-5,
                             {{64, 1030}, {1040, 3}, {2560, 2}, {5120, 2}});
-  check_fused<bfloat16, float>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02,
+  check_fused<bfloat16, float>(compute::cuda_bf16<>(tensorpar::exec::device_place{}),
+                               compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16>{}, 0.02,
                                {{64, 1030}, {264, 20}, {2560, 2}, {5120, 2}});
 }
 
 TEST_CASE("attention on the GPU leaves its log-sum-exps behind, and its gradient from them is the gradient") {
   if (no_gpu()) return;
-  check_attention_lse<prime_field>(compute::cuda<prime_field>(device_place{}), compute::teams<prime_field>{}, 0);
-  check_attention_lse<double>(compute::cuda<double>(device_place{}), compute::teams<double>{}, 1e-12);
-  check_attention_lse<float>(compute::cuda<float>(device_place{}), compute::teams<float>{}, 1e-5);
-  check_attention_lse<bfloat16>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02);
+  check_attention_lse<prime_field>(compute::cuda<prime_field>(tensorpar::exec::device_place{}), compute::teams<prime_field>{}, 0);
+  check_attention_lse<double>(compute::cuda<double>(tensorpar::exec::device_place{}), compute::teams<double>{}, 1e-12);
+  check_attention_lse<float>(compute::cuda<float>(tensorpar::exec::device_place{}), compute::teams<float>{}, 1e-5);
+  check_attention_lse<bfloat16>(compute::cuda_bf16<>(tensorpar::exec::device_place{}),
+                                compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16>{}, 0.02);
 }
 
 TEST_CASE("what was measured computes what the heuristic chooses: long sums, in place, by columns, in batches") {
@@ -309,19 +314,19 @@ TEST_CASE("what was measured computes what the heuristic chooses: long sums, in 
   std::mt19937_64 r(2);
   auto const bf16 = [](shape s) { return s.of(dtype::bf16); };
   struct one {
-    any_op op;
+    tensorpar::op::any_op op;
     std::vector<shape> in, out;
     int place;
   };
   shape const x{40, 1600}, w{72, 1600}, y{40, 72}, b{72};
   std::vector<one> const all{
       {linear{72}, {x, w, b}, {y}, -1},
-      {linear_with{true, true, false}, {x, w, b}, {y, y}, -1},
-      {linear_with{true, false, true}, {x, w, b, y}, {y}, 3},
-      {linear_with{true, false, true}, {x, w, b, y}, {y}, -1},
-      {contraction_with{contraction("0o,oi->0i"), true, false, false}, {y, {72, 64}, {40, 64}}, {{40, 64}}, -1},
-      {contraction_with{contraction("0o,0i->oi"), false, true, true}, {y, {40, 64}, {72, 64}}, {{72, 64}, b}, 2},
-      {contraction_with{contraction("0o,0i->io"), false, false, true}, {y, {40, 64}}, {{64, 72}, b}, -1},
+      {tensorpar::op::linear_with{true, true, false}, {x, w, b}, {y, y}, -1},
+      {tensorpar::op::linear_with{true, false, true}, {x, w, b, y}, {y}, 3},
+      {tensorpar::op::linear_with{true, false, true}, {x, w, b, y}, {y}, -1},
+      {tensorpar::op::contraction_with{contraction("0o,oi->0i"), true, false, false}, {y, {72, 64}, {40, 64}}, {{40, 64}}, -1},
+      {tensorpar::op::contraction_with{contraction("0o,0i->oi"), false, true, true}, {y, {40, 64}, {72, 64}}, {{72, 64}, b}, 2},
+      {tensorpar::op::contraction_with{contraction("0o,0i->io"), false, false, true}, {y, {40, 64}}, {{64, 72}, b}, -1},
       {contraction("abik,abkj->abij"), {{3, 2, 8, 40}, {3, 2, 40, 16}}, {{3, 2, 8, 16}}, -1}};
   for (bool measure : {true, false}) {
     choices->measure(measure);
@@ -340,7 +345,7 @@ TEST_CASE("what was measured computes what the heuristic chooses: long sums, in 
       double worst = 0;
       for (std::size_t k = 0; k < want.size(); ++k)
         for (std::size_t i = 0; i < want[k].size(); ++i) worst = std::max(worst, off(got[k][i], want[k][i]));
-      CHECK_MESSAGE(worst < 0.02, (spell(c.op) + " is off by " + std::to_string(worst)));
+      CHECK_MESSAGE(worst < 0.02, (tensorpar::op::spell(c.op) + " is off by " + std::to_string(worst)));
     }
   }
 }
@@ -364,7 +369,7 @@ TEST_CASE("many short rows, which warps take: exactly in the prime field, up to 
                                                {layernorm_grad_gamma{}, {{1027, columns}, {1027, columns}}},
                                                {attention{1, true}, {{1, 1027, columns}, {1, columns, columns}, {1, columns, columns}}},
                                                {cross_entropy{}, {{1027, columns}, ints({1027})}, static_cast<int>(columns)}}) {
-      CAPTURE(spell(s.op));
+      CAPTURE(tensorpar::op::spell(s.op));
       auto const exact = operands_of<prime_field>(s, r);
       CHECK(run_whole<staged<compute::cuda<prime_field>>>(s.op, exact) == run_whole<compute::teams<prime_field>>(s.op, exact));
       auto const x = operands_of<double>(s, r);
@@ -382,7 +387,7 @@ TEST_CASE("many rows that warps hold between passes, in 5, 7 and 8 turns") {
   for (i64 columns : {516, 800, 1024})
     for (sample const& s : std::vector<sample>{{layernorm{}, {{1027, columns}, {columns}, {columns}}},
                                                {rmsnorm{}, {{1027, columns}, {columns}}}}) {
-      CAPTURE(spell(s.op));
+      CAPTURE(tensorpar::op::spell(s.op));
       CAPTURE(columns);
       auto const x = operands_of<float>(s, r);
       auto const got = run_whole<staged<compute::cuda<float>>>(s.op, x), want = run_whole<compute::teams<float>>(s.op, x);
@@ -391,8 +396,8 @@ TEST_CASE("many rows that warps hold between passes, in 5, 7 and 8 turns") {
       for (std::size_t e = 0; e < got[0].real.size(); ++e) worst = std::max(worst, distance(got[0].real[e], want[0].real[e]));
       CHECK(worst < 1e-4);
     }
-  compute::cuda_bf16<> const gpu(device_place{});
-  compute::teams<float, host_teams<>, op_set<>, bfloat16> const host;
+  compute::cuda_bf16<> const gpu(tensorpar::exec::device_place{});
+  compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16> const host;
   auto const bf16 = [](shape s) { return s.of(dtype::bf16); };
   for (i64 columns : {1032, 1600, 2048}) {
     CAPTURE(columns);
@@ -417,7 +422,7 @@ TEST_CASE("products by tensor cores: floats rounded to 11 bits") {
 TEST_CASE("training in bf16 on the GPU is that of the processor's kernels, but for rounding") {
   if (no_gpu()) return;
   struct first_gpu : compute::cuda_bf16<> {
-    first_gpu() : compute::cuda_bf16<>(device_place{}) {}
+    first_gpu() : compute::cuda_bf16<>(tensorpar::exec::device_place{}) {}
   };
   std::mt19937 draw(32);
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
@@ -428,7 +433,7 @@ TEST_CASE("training in bf16 on the GPU is that of the processor's kernels, but f
       plan p = random_plan(mixed_precision(g), ranks, draw);
       p.optimizer = o.optimizer;
       executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p);
-      executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(t, p);
+      executor<compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16>, comm::threads> host(t, p);
       auto const a = train(gpu, 3, 0.05), b = train(host, 3, 0.05);
       std::vector<std::vector<double>> c, d;
       for (auto const& x : a) c.emplace_back(x.begin(), x.end());

@@ -39,8 +39,8 @@ struct attention_case {
     i64 const w = s.heads * s.head;
     for (i64 n : {s.queries, s.queries, s.keys, s.keys})
       operands.push_back(random_dense<double>(shape{dim(s.batches), dim(n), dim(w)}, 1, r));
-    y = run_whole<policy>(any_op(attention{s.heads, s.causal}), {operands[1], operands[2], operands[3]})[0].real;
-    gradients = run_whole<policy>(any_op(attention_grad{s.heads, s.causal}), operands);
+    y = run_whole<policy>(tensorpar::op::any_op(attention{s.heads, s.causal}), {operands[1], operands[2], operands[3]})[0].real;
+    gradients = run_whole<policy>(tensorpar::op::any_op(attention_grad{s.heads, s.causal}), operands);
   }
   /// Where element e of q, k, v or a gradient lies, from its first on.
   std::size_t place(std::size_t e) const {
@@ -166,9 +166,9 @@ TEST_CASE("the graphs of convolutions compute them and their gradients, in group
   for (conv2d const& op : {conv2d{4, 3}, conv2d{4, 3, 2, 1, 2}, conv2d{6, 1, 1, 0, 3}, conv2d{2, 5, 2, 2, 1, false, 3, 0}}) {
     dense<double> const x = random_dense<double>({2, 6, 9, 8}, 1, r),
                         filter = random_dense<double>({op.out, 6 / op.groups, op.window().kernel_h, op.window().kernel_w}, 1, r);
-    auto const y = run_whole<policy>(any_op(op), {x, filter})[0];
+    auto const y = run_whole<policy>(tensorpar::op::any_op(op), {x, filter})[0];
     dense<double> const dy = random_dense<double>(y.block.local_shape(), 1, r);
-    detail::convolution_sizes const s(op.window(), x.block, y.block, 6 / op.groups);
+    tensorpar::exec::detail::convolution_sizes const s(op.window(), x.block, y.block, 6 / op.groups);
     auto const check = [&](fused_op what, std::vector<double> const& want) {
       auto const g = detail::convolution(what, s, detail::fused_type::f32);
       fused_oracle o(g);
@@ -181,9 +181,9 @@ TEST_CASE("the graphs of convolutions compute them and their gradients, in group
     };
     check(fused_op::convolve, y.real);
     conv2d_grad_x const back{op.kernel, op.stride, op.pad, op.groups, op.kernel_w, op.pad_w, 9, 8};
-    check(fused_op::convolve_grad_x, run_whole<policy>(any_op(back), {dy, filter})[0].real);
+    check(fused_op::convolve_grad_x, run_whole<policy>(tensorpar::op::any_op(back), {dy, filter})[0].real);
     conv2d_grad_w const sums{op.kernel, op.stride, op.pad, op.groups, op.kernel_w, op.pad_w};
-    check(fused_op::convolve_grad_w, run_whole<policy>(any_op(sums), {dy, x})[0].real);
+    check(fused_op::convolve_grad_w, run_whole<policy>(tensorpar::op::any_op(sums), {dy, x})[0].real);
   }
 }
 
@@ -192,12 +192,14 @@ TEST_CASE("attention's scratch: rooms follow one another, and as many batch elem
     for (i64 batches : {1, 6, 16, 64})
       for (i64 length : {7, 1024, 4096}) {
         bool const in_order = kind % 2, kept = kind / 2;
-        i64 const heads = 25, width = heads * 64, n = attention_rooms::batches_at_once(batches, heads, length, length, width, in_order, kept);
+        i64 const heads = 25, width = heads * 64, n = attention_rooms::batches_at_once(batches, heads, length, length, width, in_order,
+                                                                                       kept);
         CHECK(batches % n == 0);
         auto const r = attention_rooms::backward(n, heads, length, length, width, in_order, kept);
         CHECK((n == 1 || r.bytes <= i64{256} << 20));
         for (i64 more = n + 1; more <= batches; ++more)
-          if (batches % more == 0) CHECK(attention_rooms::backward(more, heads, length, length, width, in_order, kept).bytes > i64{256} << 20);
+          if (batches % more == 0)
+            CHECK(attention_rooms::backward(more, heads, length, length, width, in_order, kept).bytes > i64{256} << 20);
         std::vector<std::pair<i64, i64>> rooms;
         if (!kept) rooms.push_back({r.stats, n * heads * length * 4});
         rooms.push_back({r.sum, n * heads * length * 4});

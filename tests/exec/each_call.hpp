@@ -7,12 +7,12 @@
 
 namespace tests {
 
-template <class... Op> std::set<std::string> names_of(op_set<Op...>) { return {std::string(Op::name)...}; }
+template <class... Op> std::set<std::string> names_of(tensorpar::op::op_set<Op...>) { return {std::string(Op::name)...}; }
 /// Of every operator of the library.
 inline std::set<std::string> names_of_all() {
-  std::set<std::string> all = names_of(forward_operators{});
-  all.merge(names_of(backward_operators{}));
-  all.merge(names_of(tensorpar::detail::sharding_operators{}));
+  std::set<std::string> all = names_of(tensorpar::op::forward_operators{});
+  all.merge(names_of(tensorpar::op::backward_operators{}));
+  all.merge(names_of(tensorpar::exec::detail::sharding_operators{}));
   return all;
 }
 
@@ -20,7 +20,7 @@ inline std::set<std::string> names_of_all() {
 template <class Policy, class Visit> void each_call(Visit&& visit) {
   using scalar = typename Policy::scalar_type;
   std::mt19937_64 r(5);
-  step_state state;
+  tensorpar::exec::step_state state;
   state.step = 7;
   state.seed = 11;
   state.micro_batch = 1;

@@ -9,7 +9,7 @@ using namespace tensorpar;
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {
   std::set<std::string> seen, split;
   int tried = 0;
-  tests::each_call<compute::eigen<prime_field>>([&](any_op const& o, auto const& x, step_state const& state) {
+  tests::each_call<compute::eigen<prime_field>>([&](op::any_op const& o, auto const& x, exec::step_state const& state) {
     int const n = tests::check_splits<compute::eigen<prime_field>>(o, x, state, 0);
     tests::check_deterministic<compute::eigen<prime_field>>(o, x, state);
     seen.insert(std::string(o.op->name));
@@ -24,7 +24,7 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
 }
 
 TEST_CASE("over double the parts of every split make the whole up to rounding") {
-  tests::each_call<compute::eigen<double>>([&](any_op const& o, auto const& x, step_state const& state) {
+  tests::each_call<compute::eigen<double>>([&](op::any_op const& o, auto const& x, exec::step_state const& state) {
     tests::check_splits<compute::eigen<double>>(o, x, state, 1e-12);
     tests::check_deterministic<compute::eigen<double>>(o, x, state);
   });
@@ -36,8 +36,8 @@ TEST_CASE("a wrong kernel is noticed: a bias added by every share, and a mean ov
   tests::sample const s{linear{6}, {{4, 8}, {6, 8}, {6}}};
   auto const x = tests::operands_of<prime_field>(s, r);
   auto const y = tests::run_whole<policy>(s.op, x);
-  auto const space = space_of(s.op, s.in, {shape{4, 6}});
-  node_loop wrong = *space.find('i');
+  auto const space = ir::space_of(s.op, s.in, {shape{4, 6}});
+  ir::node_loop wrong = *space.find('i');
   wrong.reduced = false;                                       // so that every part counts as the first
   CHECK_FALSE(tests::run_split<policy>(s.op, wrong, 2, x, {shape{4, 6}}, {}) == y);
   CHECK(tests::run_split<policy>(s.op, *space.find('i'), 2, x, {shape{4, 6}}, {}) == y);

@@ -34,7 +34,8 @@ std::vector<std::string> names_of(computation_graph const& g) {
   return r;
 }
 /// What one device makes of each micro-batch, one after the other.
-template <class S, class E> std::map<std::string, std::vector<S>> one_by_one(computation_graph const& g, E const& e, host_batch const& all, int n) {
+template <class S, class E>
+std::map<std::string, std::vector<S>> one_by_one(computation_graph const& g, E const& e, host_batch const& all, int n) {
   forward_pass<compute::eigen<S>> f(g);
   f.take_parameters(e);
   std::map<std::string, std::vector<S>> r;
@@ -74,7 +75,7 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
       p.optimizer = o.optimizer;
       p.micro_batches = o.micro_batches;
       if (trial % 4 == 3)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
       if (trial % 4 == 1) p.node_order = random_order(g, draw);
       CAPTURE(trial);
       executor_of<prime_field> e(differentiate(g, o), p), undisturbed(differentiate(g, o), p);
@@ -100,10 +101,10 @@ TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
   for (int trial = 0; trial < test_effort::cases(16); ++trial) {
     plan p = random_pipeline(g, {.devices = 2 + trial % 4}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     int const units = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
     CAPTURE(trial);
-    executor_of<prime_field> e(pipeline_pass(g, p)), undisturbed(pipeline_pass(g, p));
+    executor_of<prime_field> e(tensorpar::passes::pipeline_pass(g, p)), undisturbed(tensorpar::passes::pipeline_pass(g, p));
     e.initialise(7);
     undisturbed.initialise(7);
     host_batch const batch = random_batch(g, units, 100);
@@ -117,7 +118,7 @@ TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
     undisturbed.step(random_batch(g, units, 1), 0.125);
     bool const same = parameters_of(e) == parameters_of(undisturbed);
     CHECK(same);
-    executor_of<double> d(pipeline_pass(g, p));
+    executor_of<double> d(tensorpar::passes::pipeline_pass(g, p));
     d.initialise(7);
     double const loss = d.evaluate(batch);
     CHECK(loss == doctest::Approx(d.step(batch, 0.125).loss).epsilon(1e-12));
@@ -209,7 +210,8 @@ TEST_CASE("inputs that no wanted output needs may be missing; what is needed is 
   batch.erase("labels");
   CHECK(e.evaluate(batch, {first, first}) == whole);
   CHECK_THROWS_WITH_AS(e.evaluate(batch), doctest::Contains("lacks input 'labels'"), error);
-  CHECK_THROWS_WITH_AS(e.evaluate(batch, {"nothing"}), doctest::Contains("the model has no output 'nothing' (at evaluate); valid: '"), error);
+  CHECK_THROWS_WITH_AS(e.evaluate(batch, {"nothing"}), doctest::Contains("the model has no output 'nothing' (at evaluate); valid: '"),
+                       error);
   CHECK(e.evaluate(batch, {}).empty());
   CHECK(e.evaluate(batch, {first}) == whole);              // none of this has harmed it
 }
@@ -254,7 +256,7 @@ TEST_CASE("fused programs have the outputs that they leave in memory, and name t
   training_graph const t = differentiate(g);
   plan p = random_plan(g, 3, draw);
   p.scalar_bytes = sizeof(prime_field);
-  executor<exact, comm::threads> plain(t, p), e(fused<exact>(planned_step{t, p, unroll(t, p, {&exact::workspace})}));
+  executor<exact, comm::threads> plain(t, p), e(tensorpar::exec::fused<exact>(planned_step{t, p, unroll(t, p, {&exact::workspace})}));
   plain.initialise(7);
   e.initialise(7);
   host_batch const batch = random_batch(g, 1, 1);
@@ -265,7 +267,8 @@ TEST_CASE("fused programs have the outputs that they leave in memory, and name t
       CHECK_MESSAGE(same, name);
       ++left;
     } catch (error const& f) {
-      CHECK_MESSAGE(std::string(f.what()).find("no task of the program leaves output '" + name + "' (at evaluate); valid: '") == 0, f.what());
+      CHECK_MESSAGE(std::string(f.what()).find("no task of the program leaves output '" + name + "' (at evaluate); valid: '") == 0,
+                    f.what());
       CHECK(std::string(f.what()).find("or a program without fused tasks") != std::string::npos);
       ++gone;
     }

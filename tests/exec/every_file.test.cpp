@@ -29,7 +29,7 @@ struct kind_of_file {
 
 /// Of texts that others make, the pages and traces among them: write_whole_file.
 kind_of_file of_text(char const* name, std::function<std::string(int)> const& text) {
-  return {name, [text](std::string const& path, int version) { write_whole_file(path, text(version)); },
+  return {name, [text](std::string const& path, int version) { tensorpar::core::write_whole_file(path, text(version)); },
           [text](std::string const& path, int version) { return bytes_of_file(path) == text(version); }};
 }
 std::vector<kind_of_file> every_kind() {
@@ -46,7 +46,7 @@ std::vector<kind_of_file> every_kind() {
   };
   auto const cluster_of = [](int version) { return preset(version % 2 ? "summit:1" : "dgx-h100:2"); };
   auto const profiles_of = [](int version) {
-    profile_table t;
+    tensorpar::cost::profile_table t;
     for (int i = 0; i < 100; ++i) t.add({{"relu", 7, 4, "f32[" + std::to_string(i) + "] -> f32[1]", "core"}, 1.5 * version, 3});
     return t;
   };
@@ -54,15 +54,15 @@ std::vector<kind_of_file> every_kind() {
   auto const trace_of = [](int version) {
     timeline t;
     for (int i = 0; i < 100; ++i) t.spans.push_back({0, lane::compute, i, "version " + std::to_string(version), 1.0 * i, 1.0 * i + 1});
-    return chrome_trace(t);
+    return tensorpar::report::chrome_trace(t);
   };
   return {
       {"plan", [=](auto const& path, int v) { write_plan(plan_of(v), path); },
        [=](auto const& path, int v) { return read_plan(path) == plan_of(v); }},
       {"cluster", [=](auto const& path, int v) { write_cluster(cluster_of(v), path); },
        [=](auto const& path, int v) { return read_cluster(path) == cluster_of(v); }},
-      {"profiles", [=](auto const& path, int v) { save_profiles(profiles_of(v), path); },
-       [=](auto const& path, int v) { return read_profiles(path) == profiles_of(v); }},
+      {"profiles", [=](auto const& path, int v) { tensorpar::cost::save_profiles(profiles_of(v), path); },
+       [=](auto const& path, int v) { return tensorpar::cost::read_profiles(path) == profiles_of(v); }},
       {"parameters", [=](auto const& path, int v) { save_parameters(of(v), path); },
        [=](auto const& path, int v) {
          small_run back = of(0);
@@ -75,7 +75,7 @@ std::vector<kind_of_file> every_kind() {
       {"tokens", [=](auto const& path, int v) { tokens::write(tokens_of(v), path); },
        [=](auto const& path, int v) { return tokens::read(path) == tokens_of(v); }},
       of_text("trace", trace_of),
-      of_text("picture", [run](int v) { return to_dot(run.graph().graph) + "// version " + std::to_string(v) + "\n"; }),
+      of_text("picture", [run](int v) { return tensorpar::report::to_dot(run.graph().graph) + "// version " + std::to_string(v) + "\n"; }),
       of_text("page", [](int v) { return "<!DOCTYPE html>" + std::string(20000, static_cast<char>('a' + v)); }),
       {"checkpoint", [=](auto const& path, int v) { save_checkpoint(of(v), path, 1); },
        [=](auto const& path, int v) {
@@ -95,7 +95,8 @@ std::string refusal(std::function<void()> const& work) {
 /// What is in a folder and in those below, byte for byte.
 std::map<std::string, std::string> content(std::string const& folder) {
   std::map<std::string, std::string> r;
-  for (std::string const& e : entries(folder)) r[e] = std::filesystem::is_regular_file(folder + "/" + e) ? bytes_of_file(folder + "/" + e) : "";
+  for (std::string const& e : entries(folder))
+    r[e] = std::filesystem::is_regular_file(folder + "/" + e) ? bytes_of_file(folder + "/" + e) : "";
   return r;
 }
 
@@ -120,7 +121,8 @@ TEST_CASE("a disk that is full, and a folder or a disk that may not be written: 
     };
     permissions(0555);                                                     // all may be read, nothing written
     if (!has_users(dir.path())) MESSAGE("skipped: no process of an ordinary user can be had here, so that permissions forbid nothing");
-    else CHECK(as_user([&] { return k.holds(dir / "it", 1) && refusal([&] { k.write(dir / "it", 2); }).find("Permission denied") != std::string::npos; }));
+    else CHECK(as_user([&] { return k.holds(dir / "it", 1) &&
+                            refusal([&] { k.write(dir / "it", 2); }).find("Permission denied") != std::string::npos; }));
     permissions(0755);
     CHECK(content(dir.path()) == before);
     if (!k.folder) {

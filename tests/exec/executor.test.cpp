@@ -149,7 +149,8 @@ TEST_CASE("bad batches and plans get one clear error") {
   p.nodes[0].sharding.axes = {{'o', 2, 1}};
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("does not exist"), error);
   for (bool saves : {false, true}) {
-    p.nodes[0] = {{0, {{'\0', 2, 1}, {'o', 0, 1}, {'o', 1, 1}}}, saves ? zero_stage::updates : zero_stage::none};
+    p.nodes[0] = {{0, {{'\0', 2, 1}, {'o', 0, 1}, {'o', 1, 1}}},
+                  saves ? tensorpar::ir::zero_stage::updates : tensorpar::ir::zero_stage::none};
     CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("cannot be split in 0"), error);
     CHECK(check(differentiate(g), [&] { plan q = p; q.nodes[0].zero = {}; return q; }())[0].code == fault::sharding);
   }
@@ -181,7 +182,8 @@ TEST_CASE("a plan and a graph that were not made for each other do not run") {
   p = serial_plan(g);
   seal(g, p);
   for (bool sealed : {true, false}) {
-    CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(rebatch(g, 2)), p), doctest::Contains("for another batch size"), error);
+    CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(tensorpar::ir::rebatch(g, 2)), p), doctest::Contains("for another batch size"),
+                         error);
     if (sealed) p.tasks = p.offsets = 0;
   }
 }
@@ -205,14 +207,14 @@ namespace {
 struct unheard_of {
   static constexpr auto name = "unheard_of";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
-  void derive(gradient_builder& g) const { g.give(0, g.emit(unheard_of{}, {g.gradient(0)})); }
+  constexpr tensorpar::op::inference infer(shapes in) const { return in[0]; }
+  void derive(tensorpar::op::gradient_builder& g) const { g.give(0, g.emit(unheard_of{}, {g.gradient(0)})); }
 };
 }  // namespace
 
 TEST_CASE("an operator that the policy has no kernel for is named, before a kernel is asked for its scratch") {
   computation_graph g;
-  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {2, 6}, init::ones);
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {2, 6}, tensorpar::op::init::ones);
   int const y = out(g, g.add(unheard_of{}, {out(g, g.add(contraction("bi,oi->bo"), {x, w}))}));
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {y, g.add_input("t", {4, 2})})));
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), serial_plan(g)),
@@ -220,7 +222,8 @@ TEST_CASE("an operator that the policy has no kernel for is named, before a kern
   CHECK(compute::eigen<float>::workspace(unheard_of{}, {}, {}) == 0);
   std::mt19937 draw(1);
   plan const p = random_pipeline(g, {.devices = 2}, 1, 2, draw);
-  CHECK_THROWS_WITH_AS(executor_of<float>(pipeline_pass(g, p)), doctest::Contains("operator unheard_of has no kernel"), error);
+  CHECK_THROWS_WITH_AS(executor_of<float>(tensorpar::passes::pipeline_pass(g, p)), doctest::Contains("operator unheard_of has no kernel"),
+                       error);
 }
 
 TEST_CASE("what is not kept between steps is neither stored nor fetched") {
@@ -240,7 +243,7 @@ TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar
   computation_graph const g = residual_mlp();
   for (int turn = 0; turn < 6; ++turn) {
     plan p = random_plan(g, 1 + turn % 4, draw);
-    if (turn % 2) for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+    if (turn % 2) for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     seal(g, p);
     CHECK_NOTHROW(executor_of<float>(differentiate(g), p));
     CHECK_NOTHROW(executor_of<prime_field>(differentiate(g), p));
@@ -249,14 +252,14 @@ TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar
   }
   plan p = random_pipeline(g, {.devices = 4}, 1, 4, draw);
   seal(g, p);
-  CHECK_NOTHROW(executor_of<double>(pipeline_pass(g, p)));
+  CHECK_NOTHROW(executor_of<double>(tensorpar::passes::pipeline_pass(g, p)));
   p.tasks ^= 1;
-  CHECK_THROWS_AS(executor_of<double>(pipeline_pass(g, p)), error);
+  CHECK_THROWS_AS(executor_of<double>(tensorpar::passes::pipeline_pass(g, p)), error);
 }
 
 namespace {
 struct breaks_on_the_last : compute::eigen<float> {
-  void run(kernel_call const& c) const {
+  void run(tensorpar::exec::kernel_call const& c) const {
     if (c.op->is<cross_entropy>() && c.in_block[1].offset[0] == 18) throw error("77", "the last device's rows", "");
     compute::eigen<float>::run(c);
   }

@@ -15,7 +15,7 @@ namespace {
 
 void save_at_random(plan& p, std::mt19937& draw) {
   for (op_strategy& c : p.nodes) {
-    c.zero = static_cast<zero_stage>(draw() % 3);
+    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
     c.recompute = draw() % 2;
   }
 }
@@ -35,7 +35,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     if (trial % 2) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);
-    planned_step const step = memory_pass(t, p);
+    planned_step const step = tensorpar::passes::memory_pass(t, p);
     auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
     CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
     {
@@ -53,7 +53,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
 }
 
 i64 peak(training_graph const& t, plan const& p) {
-  planned_step const s = memory_pass(t, p);
+  planned_step const s = tensorpar::passes::memory_pass(t, p);
   program const q = unroll(s.graph, s.plan);
   return *std::max_element(q.arena.begin(), q.arena.end());
 }
@@ -74,12 +74,12 @@ TEST_CASE("every saving takes memory off the largest arena") {
   plan p = serial_plan(g);
   p.cluster = devices(4);
   for (op_strategy& c : p.nodes) c.sharding = {0, {{'0', 4, 1}}};
-  auto with = [&](zero_stage s, bool recompute) {
+  auto with = [&](tensorpar::ir::zero_stage s, bool recompute) {
     plan q = p;
     for (op_strategy& c : q.nodes) c = {c.sharding, s, recompute};
     return peak(t, q);
   };
-  i64 const whole = with(zero_stage::none, false), update = with(zero_stage::updates, false);
+  i64 const whole = with(tensorpar::ir::zero_stage::none, false), update = with(tensorpar::ir::zero_stage::updates, false);
   CHECK(update < whole);
-  CHECK(with(zero_stage::weights, false) < update);
+  CHECK(with(tensorpar::ir::zero_stage::weights, false) < update);
 }

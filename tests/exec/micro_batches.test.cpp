@@ -81,8 +81,8 @@ TEST_CASE("pools, averages and dropout, in any number of micro-batches") {
 computation_graph dropping(i64 samples, int way, double rate = 0.5) {
   computation_graph g;
   int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
-  auto const made = [&](any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
-  any_op const drop = dropout{rate, 3};
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  tensorpar::op::any_op const drop = dropout{rate, 3};
   int h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
   if (way == 0) h = made(drop, {h});
   if (way == 1) h = made(transpose{0, 1}, {made(drop, {made(transpose{0, 1}, {h})})});                       // [s, b, e]
@@ -100,7 +100,7 @@ computation_graph dropping(i64 samples, int way, double rate = 0.5) {
     h = made(merge_axes{2}, {made(transpose{1, 2}, {made(transpose{0, 2}, {made(drop, {heads})})})});
   }
   if (way == 7) {                                                                                            // of a weight: without samples
-    int const w = g.add_parameter("w", {4, 4}, init::fan_in);
+    int const w = g.add_parameter("w", {4, 4}, tensorpar::op::init::fan_in);
     h = made(contraction("bse,oe->bso"), {h, made(drop, {w})});
   }
   if (way == 8) h = made(dropout{0.25, 3}, {made(transpose{0, 1}, {made(drop, {made(transpose{0, 1}, {h})})})});   // two of one seed
@@ -132,7 +132,7 @@ TEST_CASE("the same under shardings over devices, recomputed, and on machines of
     p.micro_batches = micro;
     for (op_strategy& c : p.nodes) c.recompute = trial % 2 == 1;
     executor_of<prime_field> run(g, p);
-    executor<compute::teams<prime_field, host_teams<>>, comm::threads> lanes(g, p);
+    executor<compute::teams<prime_field, tensorpar::exec::host_teams<>>, comm::threads> lanes(g, p);
     run.initialise(1);
     lanes.initialise(1);
     for (int k = 0; k < 3; ++k) run.step(data, 0.1), lanes.step(data, 0.1);
@@ -151,7 +151,7 @@ TEST_CASE("the same in pipelines whose stages have other micro-batches") {
     computation_graph const g = dropping(unit, way);
     host_batch const data = random_batch(dropping(mini_batch, way), 1, 6);
     plan p = random_pipeline(g, {.devices = 2 + trial % 3}, unit, mini_batch, draw);
-    executor_of<prime_field> run(pipeline_pass(g, p));
+    executor_of<prime_field> run(tensorpar::passes::pipeline_pass(g, p));
     run.initialise(1);
     for (int k = 0; k < 3; ++k) run.step(data, 0.1);
     bool const same = parameters_of(run) == trained<prime_field>([way](i64 n) { return dropping(n, way); }, data, mini_batch, {});
@@ -174,14 +174,16 @@ TEST_CASE("where samples cannot be told, several micro-batches are refused, and 
 computation_graph summing(i64 samples, int way) {
   computation_graph g;
   int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
-  auto const made = [&](any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
   int const h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
   int loss = -1;
   if (way == 0) loss = made(contraction("bse,bse->"), {h, y});
-  if (way == 1) loss = made(sum_axis{0}, {made(sum_axis{1}, {made(transpose{0, 1}, {made(contraction("bse,bse->bs"), {h, y})})})});
+  if (way == 1)
+    loss = made(tensorpar::op::sum_axis{0},
+                {made(tensorpar::op::sum_axis{1}, {made(transpose{0, 1}, {made(contraction("bse,bse->bs"), {h, y})})})});
   if (way == 2) loss = made(scale{2.5}, {made(add{}, {made(contraction("bse,bse->"), {h, h}), made(contraction("bse,bse->"), {h, y})})});
   if (way == 3) {
-    int const w = g.add_parameter("w", {4}, init::ones);
+    int const w = g.add_parameter("w", {4}, tensorpar::op::init::ones);
     loss = made(add{}, {made(mean_squared_error{}, {h, y}), made(contraction("e,e->"), {w, w})});
   }
   g.add_output("loss", loss);
@@ -215,9 +217,9 @@ TEST_CASE("the same in pipelines; a plan that says otherwise is refused") {
     network const net = [way](i64 samples) { return summing(samples, way); };
     host_batch const data = random_batch(net(mini_batch), 1, 10);
     plan p = random_pipeline(net(unit), {.devices = 2 + trial % 3, .sizes = way == 0}, unit, mini_batch, draw);
-    CHECK_THROWS_WITH_AS(pipeline_pass(net(unit), p), doctest::Contains("is a sum over samples, not a mean"), error);
+    CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(net(unit), p), doctest::Contains("is a sum over samples, not a mean"), error);
     p.reduction = loss_reduction::sum;
-    planned_step const s = pipeline_pass(net(unit), p);
+    planned_step const s = tensorpar::passes::pipeline_pass(net(unit), p);
     CHECK(check(s.graph, s.plan, unroll(s)).empty());
     plan wrong = s.plan;
     wrong.reduction = loss_reduction::mean;
@@ -237,16 +239,16 @@ TEST_CASE("the same in pipelines; a plan that says otherwise is refused") {
 TEST_CASE("a written ratio is the ratio of what was written") {
   using field = prime_field;
   for (i64 n = 1; n < 300; ++n) {
-    CHECK(constant_of<field>(1.0 / static_cast<double>(n)) * field(n) == field(1));
-    CHECK(constant_of<field>(-7.0 / static_cast<double>(n)) * field(n) == field(-7));
+    CHECK(tensorpar::exec::constant_of<field>(1.0 / static_cast<double>(n)) * field(n) == field(1));
+    CHECK(tensorpar::exec::constant_of<field>(-7.0 / static_cast<double>(n)) * field(n) == field(-7));
   }
-  CHECK(constant_of<field>(0.1) * field(10) == field(1));
-  CHECK(constant_of<field>(0.375) == field::from_double(0.375));
-  CHECK(constant_of<field>(1 / std::sqrt(2.0)) == field::from_double(1 / std::sqrt(2.0)));
-  CHECK(rest_to_one<field>(0.9) * field(10) == field(1));
-  CHECK(over_rest_to_one<field>(0.9) == field(10));
-  CHECK(over_rest_to_one<field>(0.5, 3) * field(7) == field(8));
-  CHECK(constant_of<float>(0.1) == 0.1f);
-  CHECK(rest_to_one<double>(0.9) == 1 - 0.9);
-  CHECK(over_rest_to_one<double>(0.9, 2) == 1 / (1 - std::pow(0.9, 2.0)));
+  CHECK(tensorpar::exec::constant_of<field>(0.1) * field(10) == field(1));
+  CHECK(tensorpar::exec::constant_of<field>(0.375) == field::from_double(0.375));
+  CHECK(tensorpar::exec::constant_of<field>(1 / std::sqrt(2.0)) == field::from_double(1 / std::sqrt(2.0)));
+  CHECK(tensorpar::exec::rest_to_one<field>(0.9) * field(10) == field(1));
+  CHECK(tensorpar::exec::over_rest_to_one<field>(0.9) == field(10));
+  CHECK(tensorpar::exec::over_rest_to_one<field>(0.5, 3) * field(7) == field(8));
+  CHECK(tensorpar::exec::constant_of<float>(0.1) == 0.1f);
+  CHECK(tensorpar::exec::rest_to_one<double>(0.9) == 1 - 0.9);
+  CHECK(tensorpar::exec::over_rest_to_one<double>(0.9, 2) == 1 / (1 - std::pow(0.9, 2.0)));
 }

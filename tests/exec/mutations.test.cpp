@@ -50,7 +50,7 @@ template <class Comm = comm::threads> verdict compare(void (*mutate)(training_gr
     sized.scalar_bytes = sizeof(S);
     program q = unroll(t, sized, {&compute::eigen<S>::workspace});
     if (mutate) mutate(t, q);
-    executor<compute::eigen<S>, Comm> e(already_checked{planned_step{t, p, q}});
+    executor<compute::eigen<S>, Comm> e(tensorpar::exec::already_checked{planned_step{t, p, q}});
     return train(e, 2);
   };
   executor_of<prime_field> a(differentiate(g), s);
@@ -73,7 +73,9 @@ TEST_CASE("a wrong byte in one collective is caught") {
 TEST_CASE("a missing gradient reduction is caught") {
   verdict const v = compare<>([](training_graph&, program& q) {
     for (task& t : q.tasks)
-      if (t.kind == task_kind::reshard && t.step.kind == reshard_kind::all_reduce) { t.step.kind = reshard_kind::slice; return; }
+      if (t.kind == task_kind::reshard && t.step.kind == tensorpar::ir::reshard_kind::all_reduce) {
+        t.step.kind = tensorpar::ir::reshard_kind::slice; return;
+      }
     FAIL("the program has no all-reduce to remove");
   });
   CHECK_FALSE(v.exact);

@@ -9,10 +9,10 @@
 
 using namespace tests;
 
-static_assert(collective_library<nccl_library, cuda_memory>);
-static_assert(shrinking_library<nccl_library> || NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 9));
-static_assert(full_communicator<comm::nccl, float> && full_communicator<comm::nccl, prime_field>);
-static_assert(require_same_memory<compute::cuda<float>, comm::nccl>());
+static_assert(exec::collective_library<nccl_library, cuda_memory>);
+static_assert(exec::shrinking_library<nccl_library> || NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 9));
+static_assert(exec::full_communicator<comm::nccl, float> && exec::full_communicator<comm::nccl, prime_field>);
+static_assert(exec::require_same_memory<compute::cuda<float>, comm::nccl>());
 
 namespace {
 bool no_gpu() {
@@ -61,7 +61,7 @@ TEST_CASE("plans on all GPUs by NCCL: the processor's numbers, and the arenas of
 
 TEST_CASE("after a failure GPUs go on in a world that is made from the old one: all of them, or without the last") {
   if (no_gpu()) return;
-  if (!shrinking_library<nccl_library>) {
+  if (!exec::shrinking_library<nccl_library>) {
     MESSAGE("skipped: this NCCL cannot revoke and shrink communicators");
     return;
   }

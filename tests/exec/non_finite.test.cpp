@@ -19,22 +19,24 @@ using reference = compute::eigen<double>;
 
 TEST_CASE("what is infinite or no number in a result is what the plain formula has there") {
   int tried = 0;
-  each_bad_call<reference>(test_effort::cases(4), 1, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k,
+  each_bad_call<reference>(test_effort::cases(4), 1,
+                           [&](op::any_op const& o, operands_of_double const& x, exec::step_state const& state, std::size_t k,
                                                     std::size_t e) {
     operands_of_double want;
     for (shape const& t : infer_all(o, x)) want.push_back(make_dense<double>(whole(t)));
     if (!straight_loops(o, x, want, state)) return;
     ++tried;
     std::string const got = kinds_by<reference>(o, x, state), right = kinds_of(want);
-    CHECK_MESSAGE(got == right, (spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e) + " of operand " +
-                                 std::to_string(k) + ": " + got + "instead of " + right));
+    CHECK_MESSAGE(got == right, (op::spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e)
+                                 + " of operand " + std::to_string(k) + ": " + got + "instead of " + right));
   });
   CHECK(tried > test_effort::cases(1000));
 }
 
 TEST_CASE("a NaN is in every number that would be another one if it were another number") {
   int tried = 0;
-  each_bad_call<reference>(test_effort::cases(3), 2, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k, std::size_t e) {
+  each_bad_call<reference>(test_effort::cases(3), 2,
+      [&](op::any_op const& o, operands_of_double const& x, exec::step_state const& state, std::size_t k, std::size_t e) {
     // these choose by the value of what they read: chosen numbers are tested below
     if (!std::isnan(x[k].real[e]) || (o.is<pool2d_grad>() && k > 0) || (o.is<relu_grad>() && k == 1) ||
         (o.is<clip_factor>() && o.as<clip_factor>().skip))
@@ -54,7 +56,7 @@ TEST_CASE("a NaN is in every number that would be another one if it were another
           double const a = others[0][t].real[i], b = z[t].real[i];
           lost = lost || (!std::isnan(y[t].real[i]) && std::fabs(a - b) > 1e-9 * (1 + std::fabs(a)));
         }
-    CHECK_MESSAGE(!lost, (spell(o) + " loses a NaN at element " + std::to_string(e) + " of operand " + std::to_string(k) + ": " +
+    CHECK_MESSAGE(!lost, (op::spell(o) + " loses a NaN at element " + std::to_string(e) + " of operand " + std::to_string(k) + ": " +
                           kinds_of(y)));
   });
   CHECK(tried > test_effort::cases(500));
@@ -67,7 +69,7 @@ TEST_CASE("every kernel family has the same numbers infinite, and the same that 
 }
 
 TEST_CASE("a maximum over a window is NaN wherever in it NaN is, and the gradient goes there") {
-  for (any_op const& o : {any_op(max_pool()), any_op(max_pool(3, 2, 1))}) {
+  for (op::any_op const& o : {op::any_op(max_pool()), op::any_op(max_pool(3, 2, 1))}) {
     std::mt19937_64 r(4);
     auto x = random_dense<double>({2, 2, 6, 6}, 1, r);
     for (std::size_t e = 0; e < x.real.size(); ++e) {
@@ -77,7 +79,7 @@ TEST_CASE("a maximum over a window is NaN wherever in it NaN is, and the gradien
       auto dy = y;
       for (double& d : dy.real) d = 1;
       pool2d const p = o.as<pool2d>();
-      any_op const back = pool2d_grad{p.kernel, p.stride, p.pad, false};
+      op::any_op const back = pool2d_grad{p.kernel, p.stride, p.pad, false};
       double windows = 0, given = 0;
       for (double v : y.real) windows += std::isnan(v);
       auto const dx = run_whole<reference>(back, {dy, x, y})[0];
@@ -94,11 +96,11 @@ TEST_CASE("a maximum over a window is NaN wherever in it NaN is, and the gradien
 
 TEST_CASE("relu's gradient passes where the result is NaN, and ends where a unit is dead, whatever it is") {
   for (double d : {1.5, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
-    double const passed = scalar_function<relu_grad>::of(d, static_cast<double>(NAN));
+    double const passed = exec::scalar_function<relu_grad>::of(d, static_cast<double>(NAN));
     CHECK(kind_of(passed) == kind_of(d));
-    CHECK(kind_of(scalar_function<relu_grad>::of(d, 2.0)) == kind_of(d));
-    CHECK(scalar_function<relu_grad>::of(d, 0.0) == 0);
-    CHECK(scalar_function<relu_grad>::of(static_cast<float>(d), -0.0f) == 0);
+    CHECK(kind_of(exec::scalar_function<relu_grad>::of(d, 2.0)) == kind_of(d));
+    CHECK(exec::scalar_function<relu_grad>::of(d, 0.0) == 0);
+    CHECK(exec::scalar_function<relu_grad>::of(static_cast<float>(d), -0.0f) == 0);
   }
 }
 
@@ -121,7 +123,7 @@ TEST_CASE("attention as it is handed to cuDNN, whose maximum may drop a NaN, kee
           o.run();
           dense<double> y = make_dense<double>(whole(shape{2, 3, 8}));
           y.real = o.memory(g.at.y);
-          CHECK(kinds_of(operands_of_double{y}) == kinds_by<reference>(any_op(attention{2, causal}), odd, {}));
+          CHECK(kinds_of(operands_of_double{y}) == kinds_by<reference>(op::any_op(attention{2, causal}), odd, {}));
         }
   }
 }

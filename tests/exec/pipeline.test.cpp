@@ -35,7 +35,7 @@ template <class S> auto serially(computation_graph const& g, plan const& p, int 
   return std::pair{parameters_of(e), loss};
 }
 template <class S> auto pipelined(computation_graph const& g, plan const& p, int steps) {
-  executor_of<S> e(pipeline_pass(g, p));
+  executor_of<S> e(tensorpar::passes::pipeline_pass(g, p));
   e.initialise(7);
   double loss = 0;
   for (int k = 0; k < steps; ++k) loss = e.step(random_batch(g, options_of(p).micro_batches, static_cast<u64>(k)), 0.125).loss;
@@ -53,10 +53,10 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
     if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
     if (trial % 5 == 1) p.optimizer.on_non_finite = non_finite::skip;
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);
-    planned_step const s = pipeline_pass(g, p);
-    CHECK(training_hash(s.graph) == training_hash(differentiate(g)));
+    planned_step const s = tensorpar::passes::pipeline_pass(g, p);
+    CHECK(tensorpar::ir::training_hash(s.graph) == tensorpar::ir::training_hash(differentiate(g)));
     program const q = unroll(s);
     auto const found = check(s.graph, s.plan, q);
     for (finding const& f : found) MESSAGE(f.text);
@@ -106,10 +106,11 @@ TEST_CASE("a sharded optimizer keeps a part of its state on each copy, and train
   i64 bytes[2];
   for (bool sharded : {false, true}) {
     p.pipeline.stages[0].shard_optimizer = sharded;
-    program const q = unroll(pipeline_pass(g, p));
+    program const q = unroll(tensorpar::passes::pipeline_pass(g, p));
     bytes[sharded] = 0;
     for (buffer const& b : q.buffers)
-      if (b.persistent && pipeline_pass(g, p).graph.graph.value(b.value).role == value_role::state) bytes[sharded] += b.bytes;
+      if (b.persistent && tensorpar::passes::pipeline_pass(g, p).graph.graph.value(b.value).role == value_role::state)
+        bytes[sharded] += b.bytes;
     CHECK(pipelined<prime_field>(g, p, 2).first == serially<prime_field>(g, p, 2).first);
   }
   CHECK(bytes[1] * 4 == bytes[0]);
@@ -121,8 +122,8 @@ TEST_CASE("a pipeline's checkpoint goes on without a pipeline, and the other way
   plan p = random_pipeline(g, {.devices = 4}, 1, 4, draw), s = serial_plan(g);
   p.optimizer.kind = s.optimizer.kind = optimizer_kind::momentum;
   s.micro_batches = 4;
-  executor_of<prime_field> whole(differentiate(g, options_of(p)), s), first(pipeline_pass(g, p)), second(differentiate(g, options_of(p)), s),
-      third(pipeline_pass(g, p));
+  executor_of<prime_field> whole(differentiate(g, options_of(p)), s), first(tensorpar::passes::pipeline_pass(g, p)),
+      second(differentiate(g, options_of(p)), s), third(tensorpar::passes::pipeline_pass(g, p));
   for (auto* e : {&whole, &first, &second, &third}) e->initialise(7);
   auto step = [&](auto& e, u64 k) { e.step(random_batch(g, 4, k), 0.125); };
   for (u64 k = 0; k < 3; ++k) step(whole, k);
@@ -141,7 +142,7 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   computation_graph const g = residual_mlp();
   std::mt19937 draw(8);
   plan const p = random_pipeline(g, {.devices = 4}, 1, 2, draw);
-  planned_step s = pipeline_pass(g, p);
+  planned_step s = tensorpar::passes::pipeline_pass(g, p);
   s.plan.scalar_bytes = sizeof(prime_field);
   program q = unroll(s, {&compute::eigen<prime_field>::workspace});
   std::size_t lost = 0;
@@ -149,7 +150,8 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   int const waits = q.tasks[lost].other_half;
   int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
   q.tasks[lost].devices.clear();                                    // nobody sends
-  executor_of<prime_field> e(already_checked{planned_step{s.graph, s.plan, q}}, [](int n) { return comm::threads_world(n, std::chrono::milliseconds(300)); });
+  executor_of<prime_field> e(tensorpar::exec::already_checked{planned_step{s.graph, s.plan, q}},
+                             [](int n) { return comm::threads_world(n, std::chrono::milliseconds(300)); });
   e.initialise(1);
   try {
     e.step(random_batch(g, 2, 1), 0.1);

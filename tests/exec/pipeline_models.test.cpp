@@ -41,7 +41,7 @@ constexpr i64 mini_batch = 16;
 
 /// One plan trained in the prime field, checked, its arenas compared; the parameters it ends with.
 std::vector<std::vector<prime_field>> trained(computation_graph const& g, plan const& p) {
-  planned_step const s = pipeline_pass(g, p);
+  planned_step const s = tensorpar::passes::pipeline_pass(g, p);
   executor_of<prime_field> e(s);
   auto const found = check(s.graph, e.plan_value(), e.program());
   for (finding const& f : found) MESSAGE(f.text);
@@ -73,7 +73,7 @@ TEST_CASE("graph and sequential plans of the branched models train exactly under
         graph_stage_options offered;
         offered.mini_batch = mini_batch;
         offered.max_data = data;
-        graph_stages<analytical> const m(g, on, analytical{}, offered);
+        graph_stages<tensorpar::cost::analytical> const m(g, on, tensorpar::cost::analytical{}, offered);
         stage_options o;
         o.ks = {1, 2};
         for (bool sequential : {false, true}) {
@@ -102,7 +102,7 @@ TEST_CASE("interleaved and V schedules train exactly: two stages take turns on e
     graph_stage_options offered;
     offered.mini_batch = mini_batch;
     offered.max_data = 1;
-    graph_stages<analytical> const m(g, on, analytical{}, offered);
+    graph_stages<tensorpar::cost::analytical> const m(g, on, tensorpar::cost::analytical{}, offered);
     stage_options o;
     o.micro_batches = {2};
     stage_result const r = uniform_stages(g, m, o);
@@ -113,7 +113,8 @@ TEST_CASE("interleaved and V schedules train exactly: two stages take turns on e
       for (schedule_kind k : {schedule_kind::interleaved, schedule_kind::zb_v}) {
         if ((k == schedule_kind::interleaved) != (kind == fold_kind::round)) continue;
         CAPTURE(name_of(k));
-        auto const p = make_schedule(k, folded, chain_of_stages(8), costs_of(r));      // a chain implies all edges of the graph
+        auto const p = make_schedule(k, folded, tensorpar::passes::chain_of_stages(8),
+                                     costs_of(r));      // a chain implies all edges of the graph
         REQUIRE(p);
         CHECK(trained(g, plan_of(g, on, m, *p, r.choices)) == expected);
       }
@@ -131,7 +132,7 @@ TEST_CASE("stages with shardings that the mapping search found inside them train
     offered.mini_batch = mini_batch;
     offered.max_data = 2;
     offered.max_tensor = 4;
-    graph_stages<analytical> const m(g, on, analytical{}, offered);
+    graph_stages<tensorpar::cost::analytical> const m(g, on, tensorpar::cost::analytical{}, offered);
     stage_options o;
     o.micro_batches = {4};
     for (stage_objective objective : {stage_objective::iteration, stage_objective::bottleneck}) {
@@ -141,7 +142,7 @@ TEST_CASE("stages with shardings that the mapping search found inside them train
       auto const p = make_schedule(schedule_kind::zb_h1, r.pipeline, edges_of(r), costs_of(r));
       REQUIRE(p);
       plan const by_rule = plan_of(g, on, m, *p, r.choices);
-      plan const within = map_within(g, by_rule, analytical{}).plan;
+      plan const within = map_within(g, by_rule, tensorpar::cost::analytical{}).plan;
       mapped += !(within == by_rule);
       CHECK(trained(g, within) == expected);
     }

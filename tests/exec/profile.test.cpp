@@ -8,8 +8,8 @@ using namespace tests;
 
 namespace {
 
-std::set<profile_key> keys_of(profile_table const& t) {
-  std::set<profile_key> r;
+std::set<tensorpar::cost::profile_key> keys_of(tensorpar::cost::profile_table const& t) {
+  std::set<tensorpar::cost::profile_key> r;
   for (auto const& [k, p] : t.all()) r.insert(k);
   return r;
 }
@@ -18,9 +18,11 @@ template <class F> void each_query(program const& p, machine const& m, F&& f) {
   for (task const& t : p.tasks) {
     if (t.kind != task_kind::compute) continue;
     std::vector<shape> in, res;
-    for (int b : t.in) in.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
-    for (int b : t.out) res.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
-    f(compute_query{t.op,
+    for (int b : t.in)
+      in.push_back(tensorpar::ir::part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    for (int b : t.out)
+      res.push_back(tensorpar::ir::part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    f(tensorpar::cost::compute_query{t.op,
                     {in.data(), static_cast<int>(in.size())},
                     {res.data(), static_cast<int>(res.size())},
                     p.scalar_bytes,
@@ -43,9 +45,9 @@ TEST_CASE_TEMPLATE("every operator of a sharding step is measured", S, float, pr
     p.micro_batches = 2;
     p.scalar_bytes = sizeof(S);
     program const prog = unroll(differentiate(g, o), p, {&compute::eigen<S>::workspace});
-    profile_table const t = measure_operators<compute::eigen<S>>(prog, p.cluster, quick);
-    std::set<profile_key> asked;
-    each_query(prog, p.cluster, [&](compute_query const& q) { asked.insert(profile_key_of(q)); });
+    tensorpar::cost::profile_table const t = measure_operators<compute::eigen<S>>(prog, p.cluster, quick);
+    std::set<tensorpar::cost::profile_key> asked;
+    each_query(prog, p.cluster, [&](tensorpar::cost::compute_query const& q) { asked.insert(tensorpar::cost::profile_key_of(q)); });
     CHECK(keys_of(t) == asked);
     CHECK(t.size() > 20);
     CHECK(t.size() < prog.tasks.size());  // measured once, however often it runs
@@ -59,14 +61,15 @@ TEST_CASE_TEMPLATE("every operator of a sharding step is measured", S, float, pr
     }
     CHECK(keys_of(measure_operators<compute::eigen<S>>(prog, p.cluster, quick)) == keys_of(t));
     // what is known is not measured again
-    profile_table known = t;
-    operator_profile x = t.all().begin()->second;
+    tensorpar::cost::profile_table known = t;
+    cost::operator_profile x = t.all().begin()->second;
     x.seconds = 123;
     known.add(x);
     CHECK(measure_operators<compute::eigen<S>>(prog, p.cluster, quick, known) == known);
     // and the cost model finds all of it
-    profiled<analytical> const cost(t, {}, when_missing::refuse);
-    each_query(prog, p.cluster, [&](compute_query const& q) { CHECK(cost.seconds(q) == t.find(profile_key_of(q))->seconds); });
+    tensorpar::cost::profiled<tensorpar::cost::analytical> const cost(t, {}, tensorpar::cost::when_missing::refuse);
+    each_query(prog, p.cluster,
+        [&](tensorpar::cost::compute_query const& q) { CHECK(cost.seconds(q) == t.find(tensorpar::cost::profile_key_of(q))->seconds); });
   }
 }
 
@@ -84,7 +87,7 @@ TEST_CASE("a larger product takes longer, and every kind of device has its own e
     p.nodes[0].sharding.axes = {{'\0', 2, 1}};
     program const prog = unroll(differentiate(g), p, {&compute::eigen<float>::workspace});
     double fc[2] = {0, 0};
-    profile_table const measured = measure_operators<compute::eigen<float>>(prog, p.cluster);
+    tensorpar::cost::profile_table const measured = measure_operators<compute::eigen<float>>(prog, p.cluster);
     for (auto const& [k, t] : measured.all())
       if (k.op == "linear") fc[k.device == "other"] = t.seconds;
     CHECK(fc[0] > 0);
@@ -112,7 +115,7 @@ namespace {
 struct watching : compute::eigen<float> {
   int* in_place;
   explicit watching(int* n) : in_place(n) {}
-  void run(kernel_call const& c) const {
+  void run(tensorpar::exec::kernel_call const& c) const {
     *in_place += c.in[0] == c.out[0];
     compute::eigen<float>::run(c);
   }

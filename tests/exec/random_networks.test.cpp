@@ -113,9 +113,10 @@ int count_for(int trial) {
 computation_graph adapter(i64 samples, bool one_layer) {
   computation_graph g;
   int const x = g.add_input("x", {samples, 4}), y = g.add_input("y", {samples, 4});
-  int const u = g.add_parameter("u", {4, 2}, init::normal_02), v = g.add_parameter("v", {2, 4}, init::normal_02),
-            base = g.add_parameter("base", {4, 4}, init::normal_02);
-  auto const made = [&](any_op const& o, std::vector<int> in) { return out(g, g.add(o, std::move(in))); };
+  int const u = g.add_parameter("u", {4, 2}, tensorpar::op::init::normal_02),
+      v = g.add_parameter("v", {2, 4}, tensorpar::op::init::normal_02),
+            base = g.add_parameter("base", {4, 4}, tensorpar::op::init::normal_02);
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, std::move(in))); };
   int const w = made(add{}, {made(contraction("ik,kj->ij"), {u, v}), base}), h = made(contraction("bi,ij->bj"), {x, w});
   g.add_output("loss", made(mean_squared_error{}, {one_layer ? h : made(contraction("bi,ij->bj"), {h, w}), y}));
   return g;
@@ -134,8 +135,8 @@ template <class S> void under_shardings(int trials, unsigned seed) {
     p.micro_batches = micro;
     if (trial % 3 == 0) p.node_order = tests::random_order(g, draw);
     if (trial % 3 == 1)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-    planned_step const s = step_for<compute::eigen<S>>(g, p);
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+    planned_step const s = tensorpar::exec::step_for<compute::eigen<S>>(g, p);
     equal<S>(g, s, micro);
   }
   CHECK(read_twice > test_effort::cases(trials) / 8);
@@ -153,10 +154,10 @@ template <class S> void in_stages(int trials, unsigned seed) {
     pipeline_kind const kind{.devices = 1 + trial % 4, .sizes = sizes, .shared_groups = trial % 2 == 1};
     plan p = random_pipeline(g, kind, 1, micro, draw);
     if (trial % 4 == 0)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     std::optional<planned_step> s;
     try {
-      s = step_for<compute::eigen<S>>(g, p);
+      s = tensorpar::exec::step_for<compute::eigen<S>>(g, p);
     } catch (error const& e) {
       std::string const why = e.what();
       CAPTURE(why);
@@ -179,7 +180,7 @@ TEST_CASE("an adapter beside its base trains as one step on the whole batch, by 
   for (int const micro : {1, 2, 3, 4, 6, 12}) {
     CAPTURE(micro);
     computation_graph const g = adapter(12 / micro, true);
-    planned_step const s = step_for<compute::eigen<double>>(g, one_device_plan(g, training_options{"loss", {}, micro}));
+    planned_step const s = tensorpar::exec::step_for<compute::eigen<double>>(g, one_device_plan(g, training_options{"loss", {}, micro}));
     CHECK(check(s.graph, s.plan, s.program).empty());
     executor_of<double> run(s);
     run.initialise(1);
@@ -203,7 +204,7 @@ TEST_CASE("a weight made in one stage, read in two or added to in the next, trai
     q.schedule = {{}};
     for (int const s : {0, 1}) for (int const j : {0, 1}) q.schedule[0].push_back({s, pass::forward, j});
     for (int const s : {1, 0}) for (int const j : {0, 1}) q.schedule[0].push_back({s, pass::backward, j});
-    planned_step const s = step_for<compute::eigen<prime_field>>(g, p);
+    planned_step const s = tensorpar::exec::step_for<compute::eigen<prime_field>>(g, p);
     CHECK(check(s.graph, s.plan, s.program).empty());
     executor_of<prime_field> run(s), serial(whole, serial_plan(whole));
     for (auto* e : {&run, &serial}) { e->initialise(1); e->step(random_batch(whole, 1, 5), 0.5); }
@@ -232,12 +233,13 @@ TEST_CASE("what the search answers for networks made by hand trains as defined, 
     o.threads = 1;
     o.micro_batches = {trial % 2 ? parts : 2};
     o.schedules = std::vector{trial % 3 ? schedule_kind::zb_h1 : schedule_kind::one_f_one_b};
-    planned const r = plan_training({.graph = g, .samples = parts, .scratch = scratch_of<compute::eigen<prime_field>>()}, on, analytical{}, o);
+    planned const r = plan_training({.graph = g, .samples = parts, .scratch = tensorpar::exec::scratch_of<compute::eigen<prime_field>>()},
+                                    on, tensorpar::cost::analytical{}, o);
     REQUIRE(r.feasible());
     staged += r.plan.pipeline.stages.size() > 1;
     cut += r.plan.micro_batches > 1;
     for (tried_plan const& c : r.tried) refused += !c.refused.empty();
-    planned_step const s = step_for<compute::eigen<prime_field>>(r.graph, r.plan);
+    planned_step const s = tensorpar::exec::step_for<compute::eigen<prime_field>>(r.graph, r.plan);
     CHECK(trained<prime_field>(g, s, parts, 2) == by_definition<prime_field>(g, parts, 2));
   }
   MESSAGE(staged << " pipelines, " << cut << " with micro-batches, " << refused << " refused");

@@ -9,7 +9,7 @@ namespace tests {
 /// Operand shapes: activations, then weights. Integer operands draw from [0, end). A contraction differentiates only where each letter of
 /// an operand is in the result or in the other operand, and only with two operands.
 struct sample {
-  any_op op;
+  tensorpar::op::any_op op;
   std::vector<shape> in;
   int end = 1;
   bool derived = true;
@@ -65,8 +65,7 @@ inline std::vector<sample> forward_samples() {
       {layernorm{}, {{4, 2, 6}, {6}, {6}}},
       {rmsnorm{}, {{4, 2, 6}, {6}}},
       {rmsnorm{1e-2}, {{12, 8}, {8}}},
-      {channel_moments{}, {{4, 2, 3, 2}}},
-      {normalize{}, {{4, 2, 3, 2}, {2, 2}, {2}, {2}}},
+      {tensorpar::op::channel_moments{}, {{4, 2, 3, 2}}}, {tensorpar::op::normalize{}, {{4, 2, 3, 2}, {2, 2}, {2}, {2}}},
       {concat{1}, {{2, 3, 4}, {2, 1, 4}, {2, 2, 4}}},
       {concat{-1}, {{4, 3}, {4, 5}}},
       {split_axes{3, 1}, {{2, 6, 4}}},
@@ -83,30 +82,24 @@ inline std::vector<sample> forward_samples() {
       {flatten{0}, {ints({4, 2})}, 9},
       {merge_axes{1}, {{2, 4, 3}}},
       {split_axis{1, 3}, {{2, 12, 2}}},
-      {sum_axis{1}, {{4, 6, 2}}},
-      {sum_axis{-1}, {{2, 4, 6}}},
-      {repeat_axis{1, 4}, {{4, 6}}},
-      {repeat_axis{-1, 2}, {{2, 6}}},
+      {tensorpar::op::sum_axis{1}, {{4, 6, 2}}}, {tensorpar::op::sum_axis{-1}, {{2, 4, 6}}},
+      {tensorpar::op::repeat_axis{1, 4}, {{4, 6}}}, {tensorpar::op::repeat_axis{-1, 2}, {{2, 6}}},
       {embedding{8, 6}, {ints({2, 4}), {8, 6}}, 8},
       {embedding_bag{8, 6}, {ints({2, 4}), {8, 6}}, 8},
       {attention{3}, {{2, 4, 12}, {2, 6, 12}, {2, 6, 12}}},
       {attention{2, true}, {{2, 6, 8}, {2, 6, 8}, {2, 6, 8}}},
       {packed_attention{3}, {{2, 4, 36}}},
       {packed_attention{2, true}, {{2, 6, 24}}},
-      {attention_parts{3}, {{2, 4, 12}, {2, 2, 6, 12}, {2, 2, 6, 12}}},
-      {attention_parts{2}, {{1, 3, 4}, {1, 3, 5, 4}, {1, 3, 5, 4}}},
-      {softmax_merge{2, 3}, {{2, 6, 2, 12}}},
-      {softmax_merge{1}, {{2, 4, 3, 6}}},
-      {attention_finish{2}, {{2, 4, 2, 12}}},
-      {attention_finish{3}, {{2, 1, 4, 12}}},
+      {tensorpar::op::attention_parts{3}, {{2, 4, 12}, {2, 2, 6, 12}, {2, 2, 6, 12}}},
+      {tensorpar::op::attention_parts{2}, {{1, 3, 4}, {1, 3, 5, 4}, {1, 3, 5, 4}}},
+      {tensorpar::op::softmax_merge{2, 3}, {{2, 6, 2, 12}}}, {tensorpar::op::softmax_merge{1}, {{2, 4, 3, 6}}},
+      {tensorpar::op::attention_finish{2}, {{2, 4, 2, 12}}}, {tensorpar::op::attention_finish{3}, {{2, 1, 4, 12}}},
       {cross_entropy{}, {{2, 4, 5}, ints({2, 4})}, 5},
       {mean_squared_error{}, {{4, 6}, {4, 6}}},
-      {linear_relu{{6}}, {{4, 8}, {6, 8}, {6}}},
-      {linear_relu{{6, false}}, {{2, 4, 8}, {6, 8}}},
-      {linear_sigmoid{{4}}, {{4, 8}, {4, 8}, {4}}},
-      {linear_tanh{{4, false}}, {{6, 8}, {4, 8}}},
-      {conv2d_relu{{4}}, {{2, 4, 5, 6}, {4, 4, 3, 3}}},
-      {conv2d_relu{{6, 3, 2, 1, 2, true}}, {{2, 4, 7, 6}, {6, 2, 3, 3}, {6}}},
+      {tensorpar::op::linear_relu{{6}}, {{4, 8}, {6, 8}, {6}}}, {tensorpar::op::linear_relu{{6, false}}, {{2, 4, 8}, {6, 8}}},
+      {tensorpar::op::linear_sigmoid{{4}}, {{4, 8}, {4, 8}, {4}}}, {tensorpar::op::linear_tanh{{4, false}}, {{6, 8}, {4, 8}}},
+      {tensorpar::op::conv2d_relu{{4}}, {{2, 4, 5, 6}, {4, 4, 3, 3}}},
+      {tensorpar::op::conv2d_relu{{6, 3, 2, 1, 2, true}}, {{2, 4, 7, 6}, {6, 2, 3, 3}, {6}}},
   };
 }
 /// Operators without a derivative that is tested through them.
@@ -139,12 +132,12 @@ inline std::vector<sample> other_samples() {
 template <class Scalar> std::vector<dense<Scalar>> operands_of(sample const& s, std::mt19937_64& r) {
   std::vector<dense<Scalar>> x;
   for (shape const& t : s.in) x.push_back(random_dense<Scalar>(t, s.end, r));
-  if (s.op.is<normalize>()) {
+  if (s.op.is<tensorpar::op::normalize>()) {
     i64 const channels = s.in[0].d[1].n, count = s.in[0].elements() / channels;
     for (i64 c = 0; c < channels; ++c) x[1].real[static_cast<std::size_t>(channels + c)] = Scalar(static_cast<int>(2 * count + c));
   }
-  if (s.op.is<attention_finish>()) {
-    i64 const head = s.in[0].d[3].n / s.op.as<attention_finish>().heads;
+  if (s.op.is<tensorpar::op::attention_finish>()) {
+    i64 const head = s.in[0].d[3].n / s.op.as<tensorpar::op::attention_finish>().heads;
     for (std::size_t e = 0; e < x[0].real.size(); ++e)
       if (static_cast<i64>(e) % head == head - 2) x[0].real[e] = x[0].real[e] * x[0].real[e] + Scalar(1);
   }
@@ -154,20 +147,20 @@ template <class Scalar> std::vector<dense<Scalar>> operands_of(sample const& s, 
 }
 
 /// Runs operators as they are emitted, and remembers each.
-template <compute_policy Policy> class eager final : public gradient_builder {
+template <tensorpar::exec::compute_policy Policy> class eager final : public tensorpar::op::gradient_builder {
  public:
   using scalar = typename Policy::scalar_type;
   struct record {
-    any_op op;
+    tensorpar::op::any_op op;
     std::vector<dense<scalar>> operands;
   };
   std::vector<dense<scalar>> tensors;
   std::vector<record> emitted;
   std::vector<tensor> given;                                   // gradient of each operand, -1: none
-  step_state state;
+  tensorpar::exec::step_state state;
 
-  eager(any_op const& o, std::vector<dense<scalar>> const& x, std::vector<dense<scalar>> const& y, std::vector<dense<scalar>> const& dy,
-        step_state const& s)
+  eager(tensorpar::op::any_op const& o, std::vector<dense<scalar>> const& x, std::vector<dense<scalar>> const& y,
+        std::vector<dense<scalar>> const& dy, tensorpar::exec::step_state const& s)
       : given(x.size(), -1), state(s), in_(static_cast<int>(x.size())), out_(static_cast<int>(y.size())) {
     for (auto const* list : {&x, &y, &dy}) tensors.insert(tensors.end(), list->begin(), list->end());
     o.op->derive(o.attr, *this);
@@ -179,8 +172,9 @@ template <compute_policy Policy> class eager final : public gradient_builder {
   bool has_gradient(int) const override { return true; }
   bool wanted(int i) const override { return !tensors[static_cast<std::size_t>(i)].integer(); }
   shape type(tensor t) const override { return tensors[static_cast<std::size_t>(t)].block.local_shape(); }
-  tensor emit(any_op const& o, std::initializer_list<tensor> l) override { return emit(o, l.begin(), static_cast<int>(l.size())); }
-  tensor emit(any_op const& o, tensor const* l, int n) override {
+  tensor emit(tensorpar::op::any_op const& o, std::initializer_list<tensor> l) override { return emit(o, l.begin(),
+                                                                                                      static_cast<int>(l.size())); }
+  tensor emit(tensorpar::op::any_op const& o, tensor const* l, int n) override {
     std::vector<dense<scalar>> x;
     for (int i = 0; i < n; ++i) x.push_back(tensors[static_cast<std::size_t>(l[i])]);
     auto const y = run_whole<Policy>(o, x, state);

@@ -9,10 +9,10 @@
 namespace tests {
 
 struct indexed {
-  tensor_block const& b;
+  tensorpar::op::tensor_block const& b;
   std::vector<double> const& real;
   double operator()(std::vector<i64> const& at) const { return real[flat(b, at)]; }
-  static std::size_t flat(tensor_block const& b, std::vector<i64> const& at) {
+  static std::size_t flat(tensorpar::op::tensor_block const& b, std::vector<i64> const& at) {
     i64 e = 0;
     for (int i = 0; i < b.rank; ++i) {
       CHECK(at[static_cast<std::size_t>(i)] < b.local[i]);
@@ -21,7 +21,7 @@ struct indexed {
     return static_cast<std::size_t>(e);
   }
 };
-inline std::vector<i64> place_of(tensor_block const& b, std::size_t e) {
+inline std::vector<i64> place_of(tensorpar::op::tensor_block const& b, std::size_t e) {
   std::vector<i64> at(static_cast<std::size_t>(b.rank));
   i64 rest = static_cast<i64>(e);
   for (int i = b.rank - 1; i >= 0; --i) { at[static_cast<std::size_t>(i)] = rest % b.local[i]; rest /= b.local[i]; }
@@ -66,7 +66,8 @@ inline std::vector<double> plain_softmax(std::vector<double> x) {
 inline double plain_gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
 
 /// Fills the results, which start as zeros. False: an operator unknown here.
-inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x, std::vector<dense<double>>& y, step_state const& state) {
+inline bool straight_loops(tensorpar::op::any_op const& o, std::vector<dense<double>> const& x, std::vector<dense<double>>& y,
+                           tensorpar::exec::step_state const& state) {
   auto in = [&](std::size_t k) { return indexed{x[k].block, x[k].real}; };
   auto each = [&](std::size_t k, auto f) { for (std::size_t e = 0; e < y[k].real.size(); ++e) y[k].real[e] = f(e); };
   auto unary = [&](auto f) { each(0, [&](std::size_t e) { return f(x[0].real[e]); }); };
@@ -84,7 +85,7 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     return std::vector<double>(p, p + last);
   };
   if (o.op->first) {
-    any_op one = o, other;
+    tensorpar::op::any_op one = o, other;
     one.op = o.op->first;
     other.op = o.op->then;
     std::vector<dense<double>> z = y;
@@ -155,11 +156,11 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     each(0, [&](std::size_t e) { return x[0].real[e] * x[1].real[e]; });
   } else if (o.is<dropout>()) {
     auto const d = o.as<dropout>();
-    hasher h;
+    tensorpar::core::hasher h;
     h.add(d.seed).add(state.step);
     each(0, [&](std::size_t e) {
       std::size_t const in_batch = state.micro_batch * x[0].real.size() + e;       // micro-batches follow one another
-      double const u = random_stream{state.seed, h.value()}.words(in_batch / 4)[in_batch % 4] * 0x1p-32;
+      double const u = tensorpar::exec::random_stream{state.seed, h.value()}.words(in_batch / 4)[in_batch % 4] * 0x1p-32;
       return x[0].real[e] * (u < d.rate ? 0 : 1 / (1 - d.rate));
     });
   } else if (o.is<softmax>()) {
@@ -182,20 +183,20 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       for (double v : row) square += v * v / static_cast<double>(last);
       return row[i] / std::sqrt(square + o.as<rmsnorm>().eps) * x[1].real[i];
     });
-  } else if (o.is<channel_moments>()) {
+  } else if (o.is<tensorpar::op::channel_moments>()) {
     for (std::size_t e = 0; e < x[0].real.size(); ++e) {
       std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]), channels = static_cast<std::size_t>(x[0].block.local[1]);
       y[0].real[c] += x[0].real[e];
       y[0].real[channels + c] += x[0].real[e] * x[0].real[e];
     }
-  } else if (o.is<normalize>()) {
+  } else if (o.is<tensorpar::op::normalize>()) {
     std::size_t const channels = static_cast<std::size_t>(x[0].block.local[1]);
     double const count = static_cast<double>(x[0].real.size() / channels);
     each(0, [&](std::size_t e) {
       std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]);
       double const mean = x[1].real[c] / count, sharding = x[1].real[channels + c] / count - mean * mean;
       double const variance = maximum(sharding, 0);                                // below zero it is rounding
-      return (x[0].real[e] - mean) / std::sqrt(variance + o.as<normalize>().eps) * x[2].real[c] + x[3].real[c];
+      return (x[0].real[e] - mean) / std::sqrt(variance + o.as<tensorpar::op::normalize>().eps) * x[2].real[c] + x[3].real[c];
     });
   } else if (o.is<concat>()) {
     std::size_t const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<concat>().axis_no, rank));
@@ -220,15 +221,15 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
                 p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.b, rank))]);
       return p;
     });
-  } else if (o.is<sum_axis>()) {
-    auto const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<sum_axis>().axis_no, rank));
+  } else if (o.is<tensorpar::op::sum_axis>()) {
+    auto const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<tensorpar::op::sum_axis>().axis_no, rank));
     for (std::size_t e = 0; e < x[0].real.size(); ++e) {
       auto p = place_of(x[0].block, e);
       p.erase(p.begin() + static_cast<std::ptrdiff_t>(a));
       y[0].real[indexed::flat(y[0].block, p)] += x[0].real[e];
     }
-  } else if (o.is<repeat_axis>()) {
-    auto const a = tensorpar::detail::axis_number(o.as<repeat_axis>().axis_no, y[0].block.rank);
+  } else if (o.is<tensorpar::op::repeat_axis>()) {
+    auto const a = tensorpar::detail::axis_number(o.as<tensorpar::op::repeat_axis>().axis_no, y[0].block.rank);
     each(0, [&](std::size_t e) {
       auto p = place_of(y[0].block, e);
       p.erase(p.begin() + a);
@@ -268,8 +269,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * part(2, p[0], static_cast<i64>(k), head, p[2] % width);
       return s;
     });
-  } else if (o.is<attention_parts>()) {
-    i64 const heads = o.as<attention_parts>().heads, width = x[0].block.local[2] / heads, keys = x[1].block.local[2];
+  } else if (o.is<tensorpar::op::attention_parts>()) {
+    i64 const heads = o.as<tensorpar::op::attention_parts>().heads, width = x[0].block.local[2] / heads, keys = x[1].block.local[2];
     each(0, [&](std::size_t e) {
       auto const p = place_of(y[0].block, e);
       i64 const head = p[3] / (width + 2), column = p[3] % (width + 2);
@@ -286,9 +287,10 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
         s += std::exp(score[static_cast<std::size_t>(k)] - shift) * (column < width ? in(2)({p[0], p[1], k, head * width + column}) : 1);
       return column > width ? top : s;
     });
-  } else if (o.is<softmax_merge>() || o.is<attention_finish>()) {
-    bool const finish = o.is<attention_finish>();
-    i64 const heads = finish ? o.as<attention_finish>().heads : o.as<softmax_merge>().heads, head = x[0].block.local[3] / heads;
+  } else if (o.is<tensorpar::op::softmax_merge>() || o.is<tensorpar::op::attention_finish>()) {
+    bool const finish = o.is<tensorpar::op::attention_finish>();
+    i64 const heads = finish ? o.as<tensorpar::op::attention_finish>().heads : o.as<tensorpar::op::softmax_merge>().heads,
+        head = x[0].block.local[3] / heads;
     i64 const all = x[0].block.local[1], group = finish ? all : all / y[0].block.local[1];
     each(0, [&](std::size_t e) {
       auto p = place_of(y[0].block, e);
@@ -333,9 +335,9 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       return x[0].real[e] - state.learning_rate * (m / (std::sqrt(v) + u.eps) + u.weight_decay * x[0].real[e]);
     });
   } else if (has_master(o)) {
-    any_op const rule = o.is<with_master<sgd_update>>()        ? any_op(o.as<sgd_update>())
-                        : o.is<with_master<momentum_update>>() ? any_op(o.as<momentum_update>())
-                                                               : any_op(o.as<adamw_update>());
+    tensorpar::op::any_op const rule = o.is<with_master<sgd_update>>()        ? tensorpar::op::any_op(o.as<sgd_update>())
+                        : o.is<with_master<momentum_update>>() ? tensorpar::op::any_op(o.as<momentum_update>())
+                                                               : tensorpar::op::any_op(o.as<adamw_update>());
     auto operands = x;
     auto const master = y.size();
     operands[0] = x[master];

@@ -38,7 +38,7 @@ template <class S> using trainer_of = trainer<compute::eigen<S>, comm::threads>;
 
 TEST_CASE("plans of every kind, at once and read from text, with scratch counted or not: exactly the parameters of one device") {
   training_problem asked{.graph = layers(), .samples = 8, .optimizer = {optimizer_kind::momentum}, .name = "layers"};
-  computation_graph const whole = rebatch(asked.graph, 8);
+  computation_graph const whole = tensorpar::ir::rebatch(asked.graph, 8);
   host_batch const data = random_batch(whole, 1, 5);
   auto const wanted = trained(executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
   int staged = 0, flat = 0, rewritten_plans = 0;
@@ -48,10 +48,10 @@ TEST_CASE("plans of every kind, at once and read from text, with scratch counted
         CAPTURE(counted);
         CAPTURE(static_cast<int>(how));
         CAPTURE(bandwidth);
-        asked.scratch = counted ? scratch_of<compute::eigen<prime_field>>() : scratch_space{};
+        asked.scratch = counted ? tensorpar::exec::scratch_of<compute::eigen<prime_field>>() : scratch_space{};
         planning_options o{.effort = how};
         if (bandwidth < 1e9) o.micro_batches = {8};                   // so small that stages are faster
-        planned const p = plan_training(asked, nodes(bandwidth), analytical{}, o);
+        planned const p = plan_training(asked, nodes(bandwidth), tensorpar::cost::analytical{}, o);
         REQUIRE(p.feasible());
         (p.plan.pipeline.empty() ? flat : staged) += 1;
         rewritten_plans += !p.plan.rewrites.empty();
@@ -69,11 +69,11 @@ TEST_CASE("plans of every kind, at once and read from text, with scratch counted
 
 TEST_CASE("an answer without a plan, and a plan of another problem, are refused by name") {
   training_problem asked{.graph = layers(), .samples = 8};
-  planned const none = plan_training(asked, nodes(1e9, 0.001), analytical{});
+  planned const none = plan_training(asked, nodes(1e9, 0.001), tensorpar::cost::analytical{});
   REQUIRE(!none.feasible());
   CHECK_THROWS_WITH_AS(trainer_of<float>{none}, doctest::Contains("no plan fits: device"), error);
   CHECK_THROWS_WITH_AS(trainer_of<float>(asked, none.plan), doctest::Contains("no plan fits: device"), error);
-  planned const p = plan_training(asked, nodes(1e9), analytical{}, {.effort = effort::quick});
+  planned const p = plan_training(asked, nodes(1e9), tensorpar::cost::analytical{}, {.effort = effort::quick});
   asked.samples = 12;
   CHECK_THROWS_WITH_AS(trainer_of<float>(asked, p.plan), doctest::Contains("for another batch size"), error);
 }

@@ -7,10 +7,10 @@ using namespace tests;
 
 struct half_a_policy {
   using scalar_type = float;
-  static bool supports(any_op const&);
+  static bool supports(tensorpar::op::any_op const&);
 #ifndef TENSORPAR_FAIL
-  static i64 workspace(any_op const&, shapes, shapes);
+  static i64 workspace(tensorpar::op::any_op const&, shapes, shapes);
 #endif
-  void run(kernel_call const&) const;
+  void run(tensorpar::exec::kernel_call const&) const;
 };
 int devices(executor<half_a_policy, whole_communicator> const* e);

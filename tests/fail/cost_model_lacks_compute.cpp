@@ -4,10 +4,10 @@
 
 struct half_a_model {
 #if !defined(TENSORPAR_FAIL) || 0
-  double seconds(tensorpar::compute_query const&) const { return 1; }
+  double seconds(tensorpar::cost::compute_query const&) const { return 1; }
 #endif
 #if !defined(TENSORPAR_FAIL) || 1
-  double seconds(tensorpar::reshard_query const&) const { return 1; }
+  double seconds(tensorpar::cost::reshard_query const&) const { return 1; }
 #endif
 };
 

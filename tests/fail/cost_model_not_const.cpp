@@ -11,8 +11,8 @@ using namespace tensorpar::search;
 #define CONST const
 #endif
 struct forgets_const {
-  double seconds(compute_query const&) CONST { return 1; }
-  double seconds(reshard_query const&) CONST { return 1; }
+  double seconds(cost::compute_query const&) CONST { return 1; }
+  double seconds(cost::reshard_query const&) CONST { return 1; }
 };
 
 double step(computation_graph const& g, machine const& m) { return optimize_jointly(g, m, forgets_const{}).cost.seconds; }

@@ -6,9 +6,9 @@ using namespace tensorpar;
 
 struct half_a_model {
 #ifndef TENSORPAR_FAIL
-  double seconds(compute_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
 #endif
-  double seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::reshard_query const&) const { return 1; }
 };
 
 auto answer(training_problem const& p, machine const& m) { return plan_training(p, m, half_a_model{}); }

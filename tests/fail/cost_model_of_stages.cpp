@@ -6,9 +6,9 @@ using namespace tensorpar;
 using namespace tensorpar::search;
 
 struct half_a_model {
-  double seconds(compute_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
 #ifndef TENSORPAR_FAIL
-  double seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::reshard_query const&) const { return 1; }
 #endif
 };
 

@@ -7,9 +7,9 @@ using namespace tensorpar::peers;
 
 struct half_a_model {
 #ifndef TENSORPAR_FAIL
-  double seconds(compute_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
 #endif
-  double seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::reshard_query const&) const { return 1; }
 };
 
 auto compared(computation_graph const& g, machine const& m) { return strategies(g, m, half_a_model{}); }

@@ -11,8 +11,8 @@ using answer = float;
 using answer = double;
 #endif
 struct rounds {
-  double seconds(compute_query const&) const { return 1; }
-  answer seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
+  answer seconds(cost::reshard_query const&) const { return 1; }
 };
 
 search_result found(computation_graph const& g, machine const& m) {

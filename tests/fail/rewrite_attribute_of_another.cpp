@@ -5,14 +5,14 @@
 
 using namespace tensorpar;
 
-rule data_parallel() {
-  rule_writer g("data");
+rewrite::rule data_parallel() {
+  rewrite::rule_writer g("data");
   auto const x = g.tensor("x");
   auto const k = g.degree("k");
 #ifdef TENSORPAR_FAIL
   g.becomes({g.apply<parallel::replicate>({x}, set<&parallel::partition::degree>(k))});
 #else
-  g.becomes({g.apply<parallel::replicate>({x}, set<&parallel::replicate::degree>(k))});
+  g.becomes({g.apply<parallel::replicate>({x}, rewrite::set<&parallel::replicate::degree>(k))});
 #endif
   g.with_outputs({x});
   return std::move(g).done();

@@ -4,8 +4,8 @@
 
 using namespace tensorpar;
 
-rule narrow() {
-  rule_writer g("narrow");
+rewrite::rule narrow() {
+  rewrite::rule_writer g("narrow");
   auto const x = g.tensor("x"), w = g.tensor("w");
 #ifdef TENSORPAR_FAIL
   g.becomes({g.apply<linear>({x, w}, set<&linear::degree>(2))});

@@ -13,7 +13,7 @@ struct leaky {
   static constexpr auto name = "leaky";
 #endif
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 
 struct tower {

@@ -7,11 +7,11 @@ constexpr axis batch{"batch"}, features{"features"};
 struct leaky {
   static constexpr auto name = "leaky";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 struct tower {
 #ifndef TENSORPAR_FAIL
-  using operators = op_set<leaky>;
+  using operators = op::op_set<leaky>;
 #endif
   static constexpr void define(auto& g) { g.output("y", g.input("x", {batch, features(8)}) | leaky{}); }
 };

@@ -8,17 +8,17 @@
 using namespace tensorpar;
 
 TEST_CASE("convex sets of a diamond") {
-  digraph const g(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
-  CHECK(is_convex(g, {}));
-  CHECK(is_convex(g, {0, 1}));
-  CHECK(is_convex(g, {1, 2}));
-  CHECK_FALSE(is_convex(g, {0, 3}));
-  CHECK_FALSE(is_convex(g, {0, 1, 3}));
-  CHECK(convex_closure(g, {3, 0}) == std::vector<int>{0, 1, 2, 3});
-  CHECK(convex_closure(g, {2}) == std::vector<int>{2});
-  CHECK(convex_closure(g, {}).empty());
-  CHECK_THROWS_AS((void)is_convex(g, {4}), error);
-  CHECK_THROWS_AS((void)convex_closure(g, {-1}), error);
+  graph::digraph const g(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  CHECK(graph::is_convex(g, {}));
+  CHECK(graph::is_convex(g, {0, 1}));
+  CHECK(graph::is_convex(g, {1, 2}));
+  CHECK_FALSE(graph::is_convex(g, {0, 3}));
+  CHECK_FALSE(graph::is_convex(g, {0, 1, 3}));
+  CHECK(graph::convex_closure(g, {3, 0}) == std::vector<int>{0, 1, 2, 3});
+  CHECK(graph::convex_closure(g, {2}) == std::vector<int>{2});
+  CHECK(graph::convex_closure(g, {}).empty());
+  CHECK_THROWS_AS((void)graph::is_convex(g, {4}), error);
+  CHECK_THROWS_AS((void)graph::convex_closure(g, {-1}), error);
 }
 
 TEST_CASE("convexity by definition; the closure is the smallest convex set around") {
@@ -44,12 +44,12 @@ TEST_CASE("convexity by definition; the closure is the smallest convex set aroun
       return v;
     };
     unsigned const set = static_cast<unsigned>(r.below(1 << n));
-    CHECK(is_convex(g, nodes(set)) == convex(set));
+    CHECK(graph::is_convex(g, nodes(set)) == convex(set));
     not_convex += !convex(set);
     unsigned smallest = (1u << n) - 1;  // convex sets are closed under intersection: the intersection of all around is the smallest
     for (unsigned s = 0; s < (1u << n); ++s)
       if ((s & set) == set && convex(s)) smallest &= s;
-    CHECK(convex_closure(g, nodes(set)) == nodes(smallest));
+    CHECK(graph::convex_closure(g, nodes(set)) == nodes(smallest));
   }
   CHECK(not_convex > 30);
 }

@@ -9,9 +9,9 @@ using namespace tensorpar;
 using tests::lists;
 
 TEST_CASE("topological order is the smallest in ids") {
-  CHECK(topological_order(digraph(4, {{3, 1}, {3, 0}, {1, 0}, {0, 2}})) == std::vector<int>{3, 1, 0, 2});
-  CHECK(topological_order(digraph(4, {{3, 0}})) == std::vector<int>{1, 2, 3, 0});
-  CHECK(topological_order(digraph()).empty());
+  CHECK(graph::topological_order(graph::digraph(4, {{3, 1}, {3, 0}, {1, 0}, {0, 2}})) == std::vector<int>{3, 1, 0, 2});
+  CHECK(graph::topological_order(graph::digraph(4, {{3, 0}})) == std::vector<int>{1, 2, 3, 0});
+  CHECK(graph::topological_order(graph::digraph()).empty());
 }
 
 TEST_CASE("topological order: every edge forward, and lexicographically least") {
@@ -28,38 +28,38 @@ TEST_CASE("topological order: every edge forward, and lexicographically least") 
         expected.push_back(static_cast<int>(v));
         break;
       }
-    return topological_order(g) == expected;
+    return graph::topological_order(g) == expected;
   };
   CHECK(tests::counterexample(1, 300, [](auto& r) { return tests::random_dag(r, r.below(12), r.below(70)); }, property) == "");
 }
 
 TEST_CASE("a cycle is found and named") {
-  digraph const g(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {5, 0}});
-  CHECK_FALSE(is_acyclic(g));
-  std::vector<int> const c = find_cycle(g);
+  graph::digraph const g(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {5, 0}});
+  CHECK_FALSE(graph::is_acyclic(g));
+  std::vector<int> const c = graph::find_cycle(g);
   CHECK(c.size() == 3);
-  CHECK_THROWS_AS((void)topological_order(g), error);
+  CHECK_THROWS_AS((void)graph::topological_order(g), error);
   try {
-    (void)topological_order(g);
+    (void)graph::topological_order(g);
   } catch (error const& e) {
     CHECK(e.problem() == "the graph has a cycle: 2 -> 3 -> 1 -> 2");
   }
-  CHECK(find_cycle(digraph(1, {{0, 0}})) == std::vector<int>{0});
-  CHECK(find_cycle(digraph(3, {{0, 1}, {1, 2}})).empty());
+  CHECK(graph::find_cycle(graph::digraph(1, {{0, 0}})) == std::vector<int>{0});
+  CHECK(graph::find_cycle(graph::digraph(3, {{0, 1}, {1, 2}})).empty());
 }
 
 TEST_CASE("a cycle found is one, in graphs of any kind") {
   auto const property = [](lists const& g) {
-    std::vector<int> const c = find_cycle(g);
+    std::vector<int> const c = graph::find_cycle(g);
     tests::matrix const m = tests::closure(g);
     bool cyclic = false;
     for (std::size_t v = 0; v < g.size(); ++v) cyclic = cyclic || m[v][v];
-    if (c.empty() || !cyclic) return c.empty() == !cyclic && is_acyclic(g) == !cyclic;
+    if (c.empty() || !cyclic) return c.empty() == !cyclic && graph::is_acyclic(g) == !cyclic;
     for (std::size_t i = 0; i < c.size(); ++i) {
       auto const& p = g[tests::at(c[(i + 1) % c.size()])];
       if (std::find(p.begin(), p.end(), c[i]) == p.end()) return false;
     }
-    return !is_acyclic(g);
+    return !graph::is_acyclic(g);
   };
   auto const make = [](auto& r) {
     lists g(tests::at(1 + r.below(8)));
@@ -72,15 +72,15 @@ TEST_CASE("a cycle found is one, in graphs of any kind") {
 }
 
 TEST_CASE("longest path") {
-  digraph const g(6, {{0, 1}, {0, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 5}});
-  auto const p = longest_path(g, std::vector<int>{1, 1, 10, 1, 1, 1});
+  graph::digraph const g(6, {{0, 1}, {0, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 5}});
+  auto const p = graph::longest_path(g, std::vector<int>{1, 1, 10, 1, 1, 1});
   CHECK(p.length == 12);
   CHECK(p.nodes == std::vector<int>{0, 2, 5});
-  CHECK(longest_path(g).length == 5);
-  CHECK(longest_path(g, [](int v) { return 0.5 * v; }).length == 6.5);
-  CHECK(longest_path(digraph()).length == 0);
-  CHECK(longest_path(digraph()).nodes.empty());
-  CHECK_THROWS_AS((void)longest_path(digraph(2, {{0, 1}, {1, 0}})), error);
+  CHECK(graph::longest_path(g).length == 5);
+  CHECK(graph::longest_path(g, [](int v) { return 0.5 * v; }).length == 6.5);
+  CHECK(graph::longest_path(graph::digraph()).length == 0);
+  CHECK(graph::longest_path(graph::digraph()).nodes.empty());
+  CHECK_THROWS_AS((void)graph::longest_path(graph::digraph(2, {{0, 1}, {1, 0}})), error);
 }
 
 TEST_CASE("longest path is as long as the longest and is a path") {
@@ -88,7 +88,7 @@ TEST_CASE("longest path is as long as the longest and is a path") {
   for (int i = 0; i < 300; ++i) {
     lists const g = tests::random_dag(r, 1 + r.below(10), 35);
     std::vector<int> const w = tests::random_weights(r, static_cast<int>(g.size()));
-    auto const p = longest_path(g, w);
+    auto const p = graph::longest_path(g, w);
     CHECK(p.length == tests::longest(g, w));
     int sum = 0;
     for (std::size_t k = 0; k < p.nodes.size(); ++k) {
@@ -102,7 +102,7 @@ TEST_CASE("longest path is as long as the longest and is a path") {
 }
 
 TEST_CASE("weakly connected components") {
-  auto const c = weakly_connected_components(digraph(6, {{0, 2}, {1, 2}, {3, 4}, {4, 3}}));
+  auto const c = graph::weakly_connected_components(graph::digraph(6, {{0, 2}, {1, 2}, {3, 4}, {4, 3}}));
   CHECK(c.count == 3);
   CHECK(c.of == std::vector<int>{0, 0, 0, 1, 1, 2});
   auto const property = [](lists const& g) {
@@ -110,7 +110,7 @@ TEST_CASE("weakly connected components") {
     for (std::size_t v = 0; v < g.size(); ++v)
       for (int u : g[v]) both[tests::at(u)].push_back(static_cast<int>(v));
     tests::matrix const m = tests::closure(both);
-    auto const comp = weakly_connected_components(g);
+    auto const comp = graph::weakly_connected_components(g);
     int highest = -1;
     for (std::size_t u = 0; u < g.size(); ++u) {
       if (comp.of[u] > highest + 1) return false;  // numbered in the order of the smallest nodes

@@ -12,33 +12,33 @@ using namespace tensorpar;
 TEST_CASE("reversed twice is the graph") {
   tests::random_source r{5};
   for (int i = 0; i < 50; ++i) {
-    digraph const g(tests::random_dag(r, r.below(10), 40));
-    auto const once = reversed(g);
-    CHECK(edges(reversed(once)) == edges(g));
-    CHECK(digraph(once).node_count() == g.node_count());
-    for (edge e : edges(once)) CHECK(g.has_edge(e.to, e.from));
-    CHECK(edges(once).size() == edges(g).size());
+    graph::digraph const g(tests::random_dag(r, r.below(10), 40));
+    auto const once = graph::reversed(g);
+    CHECK(graph::edges(graph::reversed(once)) == graph::edges(g));
+    CHECK(graph::digraph(once).node_count() == g.node_count());
+    for (graph::edge e : graph::edges(once)) CHECK(g.has_edge(e.to, e.from));
+    CHECK(graph::edges(once).size() == graph::edges(g).size());
   }
   tests::lists const only_backwards{{}, {0}, {1}};
-  CHECK(edges(reversed(only_backwards)) == std::vector<edge>{{1, 0}, {2, 1}});
+  CHECK(graph::edges(graph::reversed(only_backwards)) == std::vector<graph::edge>{{1, 0}, {2, 1}});
 }
 
 TEST_CASE("induced keeps all edges among the nodes, under new names") {
-  digraph const g(5, {{0, 1}, {1, 2}, {0, 3}, {3, 4}, {1, 4}});
-  subgraph const s = induced(g, {4, 1, 0});
+  graph::digraph const g(5, {{0, 1}, {1, 2}, {0, 3}, {3, 4}, {1, 4}});
+  graph::subgraph const s = graph::induced(g, {4, 1, 0});
   CHECK(s.origin == std::vector<int>{4, 1, 0});
-  CHECK(edges(s) == std::vector<edge>{{1, 0}, {2, 1}});
-  CHECK(induced(g, {}).node_count() == 0);
-  CHECK_THROWS_AS((void)induced(g, {1, 1}), error);
-  CHECK_THROWS_AS((void)induced(g, {7}), error);
+  CHECK(graph::edges(s) == std::vector<graph::edge>{{1, 0}, {2, 1}});
+  CHECK(graph::induced(g, {}).node_count() == 0);
+  CHECK_THROWS_AS((void)graph::induced(g, {1, 1}), error);
+  CHECK_THROWS_AS((void)graph::induced(g, {7}), error);
 }
 
 TEST_CASE("contracted joins groups") {
-  digraph const g(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
-  CHECK(digraph(contracted(g, {0, 1, 1, 2}, 3)) == digraph(3, {{0, 1}, {1, 2}}));
-  CHECK(digraph(contracted(g, {0, 0, 0, 0}, 1)) == digraph(1));
-  CHECK_THROWS_AS((void)contracted(g, {0, 1}, 2), error);
-  CHECK_THROWS_AS((void)contracted(g, {0, 1, 2, 3}, 3), error);
+  graph::digraph const g(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  CHECK(graph::digraph(graph::contracted(g, {0, 1, 1, 2}, 3)) == graph::digraph(3, {{0, 1}, {1, 2}}));
+  CHECK(graph::digraph(graph::contracted(g, {0, 0, 0, 0}, 1)) == graph::digraph(1));
+  CHECK_THROWS_AS((void)graph::contracted(g, {0, 1}, 2), error);
+  CHECK_THROWS_AS((void)graph::contracted(g, {0, 1, 2, 3}, 3), error);
 }
 
 TEST_CASE("contracting one group gives a cycle exactly if the group is not convex") {
@@ -54,8 +54,8 @@ TEST_CASE("contracting one group gives a cycle exactly if the group is not conve
       group.push_back(in ? 0 : groups++);
       if (in) inside.push_back(v);
     }
-    bool const acyclic = is_acyclic(contracted(g, group, groups));
-    CHECK(acyclic == is_convex(g, inside));
+    bool const acyclic = graph::is_acyclic(graph::contracted(g, group, groups));
+    CHECK(acyclic == graph::is_convex(g, inside));
     cyclic += !acyclic;
   }
   CHECK(cyclic > 20);

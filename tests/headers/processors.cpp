@@ -3,8 +3,8 @@
 #include <tensorpar/exec/cpu/common/eigen_packed.hpp>
 #include <tensorpar/exec/cpu/eigen.hpp>
 
-template class tensorpar::detail::packed_product<float>;
-template class tensorpar::detail::packed_product<double>;
+template class tensorpar::exec::detail::packed_product<float>;
+template class tensorpar::exec::detail::packed_product<double>;
 #ifdef __AVX512F__
 template class tensorpar::compute::eigen<float>;
 #endif

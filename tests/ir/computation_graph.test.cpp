@@ -14,11 +14,11 @@ TEST_CASE("values and nodes may be made from shapes and operators of the same gr
   int last = g.node(g.add(scale{0.5}, {x})).out[0];
   for (int i = 0; i < 300; ++i) {
     int const y = g.add_input("y" + std::to_string(i), g.type(last));
-    int const w = g.add_parameter("w" + std::to_string(i), g.value(y).type, init::ones);
+    int const w = g.add_parameter("w" + std::to_string(i), g.value(y).type, op::init::ones);
     int const v = g.add_state("s" + std::to_string(i), g.type(w));
     CHECK(g.type(v) == shape{4, 8});
     last = g.node(g.add(g.node(i).op, {last})).out[0];
-    REQUIRE(g.node(i + 1).op == any_op(scale{0.5}));
+    REQUIRE(g.node(i + 1).op == op::any_op(scale{0.5}));
     REQUIRE(g.type(last) == shape{4, 8});
   }
   CHECK(g.node_count() == 301);
@@ -45,7 +45,8 @@ TEST_CASE("what does not fit is refused with the operator, both shapes and the r
 TEST_CASE("weights are made for operands that an operator accepts alone") {
   computation_graph g;
   int const image = g.add_input("image", {4, 3, 8, 8}), one = g.add_input("one", {});
-  CHECK_THROWS_WITH_AS(g.add_with_weights(conv2d{.out = 8, .groups = 0}, {image}, "c"), doctest::Contains("not divisible by groups"), error);
+  CHECK_THROWS_WITH_AS(g.add_with_weights(conv2d{.out = 8, .groups = 0}, {image}, "c"), doctest::Contains("not divisible by groups"),
+                       error);
   CHECK_THROWS_WITH_AS(g.add_with_weights(conv2d{.out = 0}, {image}, "c"), doctest::Contains("out must be positive"), error);
   CHECK_THROWS_WITH_AS(g.add_with_weights(linear{4}, {one}, "l"), doctest::Contains("operator linear 'l'"), error);
   CHECK_THROWS_WITH_AS(g.add_with_weights(linear{4}, {}, "l"), doctest::Contains("has too few operands"), error);
@@ -72,7 +73,7 @@ TEST_CASE("dropouts of one seed get seeds of their own, the same in every graph 
   computation_graph g;
   int const x = g.add_input("x", {4, 8});
   int const y = g.node(g.add(dropout{0.5, 3}, {x})).out[0];
-  CHECK(g.node(g.append(dropout{0.5, 3}, {y})).op == any_op(dropout{0.5, 3}));
+  CHECK(g.node(g.append(dropout{0.5, 3}, {y})).op == op::any_op(dropout{0.5, 3}));
 }
 
 TEST_CASE("extents below 1 and more than 2^48 elements are refused wherever a value is made, and nothing is made") {
@@ -91,7 +92,7 @@ TEST_CASE("extents below 1 and more than 2^48 elements are refused wherever a va
   using graph = computation_graph;
   std::vector<std::pair<char const*, std::function<void(graph&, int, int, int)>>> const table{
       {"input 'a' of shape [0,4] has an extent below 1", [](graph& g, int, int, int) { g.add_input("a", {0, 4}); }},
-      {"parameter 'a' of shape [3,-1]", [](graph& g, int, int, int) { g.add_parameter("a", {3, -1}, init::zeros); }},
+      {"parameter 'a' of shape [3,-1]", [](graph& g, int, int, int) { g.add_parameter("a", {3, -1}, op::init::zeros); }},
       {"state 'a' of shape [-4611686018427387904]", [&](graph& g, int, int, int) { g.add_state("a", {-huge}); }},
       {"has more than 2^48 elements", [&](graph& g, int, int, int) { g.add_input("a", {half, half, 2}); }},
       {"has more than 2^48 elements", [&](graph& g, int, int, int) { g.add_input("a", {huge, huge, huge, huge}); }},
@@ -100,7 +101,7 @@ TEST_CASE("extents below 1 and more than 2^48 elements are refused wherever a va
       {"operator embedding 'e': a", [&](graph& g, int, int ids, int) { g.add_with_weights(embedding{1, huge}, {ids}, "e"); }},
       {"operator linear 'l': a", [&](graph& g, int x, int, int) { g.add_with_weights(linear{huge}, {x}, "l"); }},
       {"out must be positive", [](graph& g, int x, int, int) { g.add_with_weights(linear{0}, {x}, "l"); }},
-      {"operator repeat: a result of shape", [&](graph& g, int x, int, int) { g.add(repeat_axis{0, huge}, {x}); }},
+      {"operator repeat: a result of shape", [&](graph& g, int x, int, int) { g.add(op::repeat_axis{0, huge}, {x}); }},
       {"operator constant: a result of shape", [&](graph& g, int, int, int) { g.add(constant{1, 2, {huge, huge}}, {}); }},
       {"operator constant: a result of shape [0]", [](graph& g, int, int, int) { g.add(constant{1, 1, {0}}, {}); }},
       {"operator contraction: a result of shape", [](graph& g, int x, int, int) { g.add(contraction("ae,bf->aebf"), {x, x}); }},
@@ -121,11 +122,11 @@ TEST_CASE("extents below 1 and more than 2^48 elements are refused wherever a va
 TEST_CASE("two inputs, parameters, states or outputs of one name are refused; values of different kinds may share one") {
   computation_graph g;
   int const x = g.add_input("x", {4, 8});
-  g.add_parameter("x", {4}, init::zeros);
+  g.add_parameter("x", {4}, op::init::zeros);
   g.add_state("x", {4});
   g.add_output("x", x);
   CHECK_THROWS_WITH_AS(g.add_input("x", {4, 8}), doctest::Contains("two inputs named 'x'"), error);
-  CHECK_THROWS_WITH_AS(g.add_parameter("x", {4, 8}, init::ones), doctest::Contains("two parameters named 'x'"), error);
+  CHECK_THROWS_WITH_AS(g.add_parameter("x", {4, 8}, op::init::ones), doctest::Contains("two parameters named 'x'"), error);
   CHECK_THROWS_WITH_AS(g.add_state("x", {4, 8}), doctest::Contains("two states named 'x'"), error);
   CHECK_THROWS_WITH_AS(g.add_output("x", x), doctest::Contains("two outputs named 'x'"), error);
   g.add_with_weights(linear{4}, {x}, "l");

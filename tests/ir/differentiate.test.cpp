@@ -16,8 +16,8 @@ struct with_a_row {
   static constexpr auto notation = "...i -> ...i, i";
   static constexpr int arity = 1;
   static constexpr void describe(auto&, auto&&) {}
-  constexpr inference infer(shapes in) const {
-    inference r(2, in[0]);
+  constexpr tensorpar::op::inference infer(shapes in) const {
+    tensorpar::op::inference r(2, in[0]);
     r.out[1] = shape{in[0].last()};
     return r;
   }
@@ -90,7 +90,7 @@ TEST_CASE("the forward graph stands in front, unchanged") {
       for (int v = 0; v < t.graph.node_count(); ++v) {
         graph_node const& n = t.graph.node(v);
         CHECK((n.phase == step_phase::forward) == (v < t.forward_nodes));
-        if (v >= t.forward_nodes && n.origin >= 0) CHECK(n.letters.size() == space_of(t.graph, v).loops.size());
+        if (v >= t.forward_nodes && n.origin >= 0) CHECK(n.letters.size() == tensorpar::ir::space_of(t.graph, v).loops.size());
         updates += is_update(n.op);
         for (int x : n.in) CHECK(t.graph.value(x).producer < v);                               // topological order
       }
@@ -113,7 +113,7 @@ TEST_CASE("a loss that is missing or no scalar gets one clear error") {
 
 TEST_CASE("zeros for a result that the loss does not read follow that result's axes") {
   computation_graph g;
-  int const w = g.add_parameter("w", {8, 6}, init::fan_in), y = g.add_input("y", {8, 6});
+  int const w = g.add_parameter("w", {8, 6}, tensorpar::op::init::fan_in), y = g.add_input("y", {8, 6});
   int const v = g.add(with_a_row{}, {w}, "rows");
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {g.node(v).out[0], y}, "loss")).out[0]);
   training_graph const t = differentiate(g, {});

@@ -13,14 +13,14 @@
 using namespace tensorpar;
 
 namespace {
-iteration_space space(any_op const& o, std::vector<shape> in) {
-  inference const r = o.op->infer(o.attr, {in.data(), o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity});
+ir::iteration_space space(op::any_op const& o, std::vector<shape> in) {
+  op::inference const r = o.op->infer(o.attr, {in.data(), o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity});
   REQUIRE(r.ok());
-  return space_of(o, in, std::vector<shape>(r.out, r.out + r.n));
+  return ir::space_of(o, in, std::vector<shape>(r.out, r.out + r.n));
 }
-std::string loops_of(iteration_space const& s) {
+std::string loops_of(ir::iteration_space const& s) {
   std::string r;
-  for (node_loop const& l : s.loops) r += std::string(1, l.letter) + std::to_string(l.units) + (l.reduced ? "! " : " ");
+  for (ir::node_loop const& l : s.loops) r += std::string(1, l.letter) + std::to_string(l.units) + (l.reduced ? "! " : " ");
   return r;
 }
 }  // namespace
@@ -37,33 +37,33 @@ TEST_CASE("iteration spaces: letters, units and what is reduced") {
 }
 
 TEST_CASE("layouts follow from notation and sharding") {
-  iteration_space const s = space(linear{32}, {{8, 64}, {32, 64}, {32}});
-  sharding const p{0, {{'0', 2, 4}, {'o', 2, 2}, {'i', 2, 1}}};
-  CHECK(misfit(s, p) == -1);
-  CHECK(operand_layout(s, "", p, 0) ==
-        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::replicate, -1, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
-  CHECK(operand_layout(s, "", p, 1) ==
-        canonical({0, {{part_kind::replicate, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
-  CHECK(operand_layout(s, "", p, 2) ==
-        canonical({0, {{part_kind::replicate, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::replicate, -1, 2, 1}}}));
-  CHECK(result_layout(s, "", p, 0) ==
-        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::shard, 1, 2, 2}, {part_kind::partial, -1, 2, 1}}}));
-  CHECK(misfit(s, {0, {{'o', 5, 1}}}) == 0);
-  CHECK(misfit(s, {0, {{'0', 2, 1}, {'z', 2, 2}}}) == 1);
-  CHECK(misfit(s, {0, {{'0', 4, 1}, {'0', 4, 4}}}) == 0);          // 16 parts of 8
+  ir::iteration_space const s = space(linear{32}, {{8, 64}, {32, 64}, {32}});
+  ir::sharding const p{0, {{'0', 2, 4}, {'o', 2, 2}, {'i', 2, 1}}};
+  CHECK(ir::misfit(s, p) == -1);
+  CHECK(ir::operand_layout(s, "", p, 0) ==
+        ir::canonical({0, {{ir::part_kind::shard, 0, 2, 4}, {ir::part_kind::replicate, -1, 2, 2}, {ir::part_kind::shard, 1, 2, 1}}}));
+  CHECK(ir::operand_layout(s, "", p, 1) ==
+        ir::canonical({0, {{ir::part_kind::replicate, -1, 2, 4}, {ir::part_kind::shard, 0, 2, 2}, {ir::part_kind::shard, 1, 2, 1}}}));
+  CHECK(ir::operand_layout(s, "", p, 2) ==
+        ir::canonical({0, {{ir::part_kind::replicate, -1, 2, 4}, {ir::part_kind::shard, 0, 2, 2}, {ir::part_kind::replicate, -1, 2, 1}}}));
+  CHECK(ir::result_layout(s, "", p, 0) ==
+        ir::canonical({0, {{ir::part_kind::shard, 0, 2, 4}, {ir::part_kind::shard, 1, 2, 2}, {ir::part_kind::partial, -1, 2, 1}}}));
+  CHECK(ir::misfit(s, {0, {{'o', 5, 1}}}) == 0);
+  CHECK(ir::misfit(s, {0, {{'0', 2, 1}, {'z', 2, 2}}}) == 1);
+  CHECK(ir::misfit(s, {0, {{'0', 4, 1}, {'0', 4, 4}}}) == 0);          // 16 parts of 8
 }
 
 TEST_CASE("coordinates undo devices, blocks tile the tensor") {
   std::mt19937 draw(3);
   shape const s{24, 12};
   for (int trial = 0; trial < 300; ++trial) {
-    std::vector<layout_axis> a;
+    std::vector<ir::layout_axis> a;
     i64 used[2] = {1, 1}, size = 1;
     for (int k = 0; k < 3; ++k) {
       i64 const d = 2 + static_cast<i64>(draw() % 2);
       int const what = static_cast<int>(draw() % 4);
-      if (what < 2 && s.d[what].n % (used[what] * d) == 0) { used[what] *= d; a.push_back({part_kind::shard, what, d, 1}); }
-      else a.push_back({what == 2 ? part_kind::partial : part_kind::replicate, -1, d, 1});
+      if (what < 2 && s.d[what].n % (used[what] * d) == 0) { used[what] *= d; a.push_back({ir::part_kind::shard, what, d, 1}); }
+      else a.push_back({what == 2 ? ir::part_kind::partial : ir::part_kind::replicate, -1, d, 1});
       size *= d;
     }
     std::vector<std::size_t> order(a.size());
@@ -71,7 +71,7 @@ TEST_CASE("coordinates undo devices, blocks tile the tensor") {
     std::shuffle(order.begin(), order.end(), draw);
     i64 stride = 1 + static_cast<i64>(draw() % 2);                   // also with gaps
     for (std::size_t i : order) { a[i].stride = stride; stride *= a[i].degree; }
-    layout const raw{static_cast<int>(draw() % 5), a}, l = canonical(raw);
+    ir::layout const raw{static_cast<int>(draw() % 5), a}, l = ir::canonical(raw);
     CAPTURE(trial);
     CHECK(l.size() == size);
     std::vector<int> const devices = l.devices();
@@ -86,11 +86,11 @@ TEST_CASE("coordinates undo devices, blocks tile the tensor") {
       i64 back = l.start;
       for (std::size_t k = 0; k < l.axes.size(); ++k) back += c[k] * l.axes[k].stride;
       CHECK(back == d);
-      tensor_block const x = block_of(l, s, d), y = block_of(raw, s, d);
+      op::tensor_block const x = ir::block_of(l, s, d), y = ir::block_of(raw, s, d);
       CHECK(std::equal(x.offset, x.offset + 2, y.offset));           // canonical describes the same blocks
-      CHECK(x.elements() == part_of(l, s).elements());
+      CHECK(x.elements() == ir::part_of(l, s).elements());
       covered += x.elements();
     }
-    CHECK(covered == s.elements() * l.degree(part_kind::replicate) * l.degree(part_kind::partial));
+    CHECK(covered == s.elements() * l.degree(ir::part_kind::replicate) * l.degree(ir::part_kind::partial));
   }
 }

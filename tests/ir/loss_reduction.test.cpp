@@ -16,51 +16,52 @@ struct parts {
   computation_graph g;
   int x, y, w, h;
   explicit parts(i64 samples = 6) {
-    x = g.add_input("x", {samples, 3}), y = g.add_input("y", {samples, 3}), w = g.add_parameter("w", {3}, init::ones);
-    h = made(linear{3}, {x, g.add_parameter("l", {3, 3}, init::fan_in), g.add_parameter("b", {3}, init::zeros)});
+    x = g.add_input("x", {samples, 3}), y = g.add_input("y", {samples, 3}), w = g.add_parameter("w", {3}, op::init::ones);
+    h = made(linear{3}, {x, g.add_parameter("l", {3, 3}, op::init::fan_in), g.add_parameter("b", {3}, op::init::zeros)});
   }
-  int made(any_op const& o, std::vector<int> in) { return g.node(g.add(o, in)).out[0]; }
+  int made(op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, in)).out[0]; }
   int sum() { return made(contraction("be,be->"), {h, y}); }
   int mean() { return made(mean_squared_error{}, {h, y}); }
   int own() { return made(contraction("e,e->"), {w, w}); }          // of no sample
 };
-reduced_samples kind(std::function<int(parts&)> const& loss, i64 samples = 6) {
+ir::reduced_samples kind(std::function<int(parts&)> const& loss, i64 samples = 6) {
   parts p(samples);
   int const x = loss(p);
-  return reduction_in(p.g, x, sample_runs(p.g));
+  return ir::reduction_in(p.g, x, ir::sample_runs(p.g));
 }
 
 }  // namespace
 
 TEST_CASE("means, sums, what is neither, and what cannot be told") {
-  using enum reduced_samples;
-  std::vector<std::pair<reduced_samples, std::function<int(parts&)>>> const table{
+  using enum ir::reduced_samples;
+  std::vector<std::pair<ir::reduced_samples, std::function<int(parts&)>>> const table{
       {mean, [](parts& p) { return p.mean(); }},
       {mean, [](parts& p) { return p.made(add{}, {p.mean(), p.own()}); }},
       {mean, [](parts& p) { return p.made(scale{1.0 / 6}, {p.mean()}); }},
       {mean, [](parts& p) { return p.made(mul{}, {p.mean(), p.own()}); }},
       {sum, [](parts& p) { return p.sum(); }},
-      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(sum_axis{1}, {p.h})}); }},
-      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(sum_axis{0}, {p.h})}); }},
-      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(relu{}, {p.made(contraction("be,e->b"), {p.h, p.w})})}); }},
+      {sum, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(op::sum_axis{1}, {p.h})}); }},
+      {sum, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(op::sum_axis{0}, {p.h})}); }},
+      {sum, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(relu{}, {p.made(contraction("be,e->b"), {p.h, p.w})})}); }},
       {sum, [](parts& p) { return p.made(scale{2.5}, {p.sum()}); }},
       {sum, [](parts& p) { return p.made(scale{0.5}, {p.sum()}); }},
       {sum, [](parts& p) { return p.made(mul{}, {p.own(), p.sum()}); }},
       {sum, [](parts& p) { return p.made(add{}, {p.sum(), p.made(scale{0.25}, {p.sum()})}); }},
-      {sum, [](parts& p) { return p.made(contraction("e,e->"), {p.made(sum_axis{0}, {p.h}), p.w}); }},
-      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(sum_axis{0}, {p.made(transpose{0, 1}, {p.h})})}); }},
+      {sum, [](parts& p) { return p.made(contraction("e,e->"), {p.made(op::sum_axis{0}, {p.h}), p.w}); }},
+      {sum, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(op::sum_axis{0}, {p.made(transpose{0, 1}, {p.h})})}); }},
       {scaled, [](parts& p) { return p.made(scale{1.0 / 6}, {p.sum()}); }},
       {scaled, [](parts& p) { return p.made(scale{1.0 / 18}, {p.sum()}); }},
       {scaled, [](parts& p) { return p.made(scale{1.0 / 3}, {p.made(scale{1.0 / 6}, {p.sum()})}); }},
       {scaled, [](parts& p) { return p.made(mul{}, {p.sum(), p.made(constant{1.0 / 12, 0, {}}, {})}); }},
-      {scaled, [](parts& p) { return p.made(sum_axis{0}, {p.made(scale{1.0 / 6}, {p.made(sum_axis{1}, {p.h})})}); }},
-      {scaled, [](parts& p) { return p.made(sum_axis{0}, {p.made(sum_axis{0}, {p.made(scale{1.0 / 6}, {p.h})})}); }},
-      {scaled, [](parts& p) { return p.made(contraction("b,b->"), {p.made(sum_axis{1}, {p.h}), p.made(constant{1.0 / 6, 1, {6}}, {})}); }},
+      {scaled, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(scale{1.0 / 6}, {p.made(op::sum_axis{1}, {p.h})})}); }},
+      {scaled, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(op::sum_axis{0}, {p.made(scale{1.0 / 6}, {p.h})})}); }},
+      {scaled, [](parts& p) { return p.made(contraction("b,b->"),
+                                            {p.made(op::sum_axis{1}, {p.h}), p.made(constant{1.0 / 6, 1, {6}}, {})}); }},
       {scaled, [](parts& p) {
-         return p.made(sum_axis{0}, {p.made(mul{}, {p.made(constant{1.0 / 6, 1, {6}}, {}), p.made(sum_axis{1}, {p.h})})});
+         return p.made(op::sum_axis{0}, {p.made(mul{}, {p.made(constant{1.0 / 6, 1, {6}}, {}), p.made(op::sum_axis{1}, {p.h})})});
        }},
       {scaled, [](parts& p) { return p.made(contraction("be,be->"), {p.made(scale{1.0 / 6}, {p.h}), p.h}); }},
-      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(scale{2.5}, {p.made(sum_axis{1}, {p.h})})}); }},
+      {sum, [](parts& p) { return p.made(op::sum_axis{0}, {p.made(scale{2.5}, {p.made(op::sum_axis{1}, {p.h})})}); }},
       {mixed, [](parts& p) { return p.made(add{}, {p.sum(), p.mean()}); }},
       {mixed, [](parts& p) { return p.made(add{}, {p.sum(), p.own()}); }},
       {mixed, [](parts& p) { return p.made(scale{2}, {p.made(add{}, {p.made(add{}, {p.mean(), p.own()}), p.sum()})}); }},
@@ -94,7 +95,7 @@ TEST_CASE("who says what a loss is, and who is refused") {
     training_graph const t = differentiate(p.g, o);
     for (graph_node const& n : t.graph.nodes)
       if (n.phase == step_phase::backward) {
-        CHECK(n.op == any_op(constant{t.reduction == loss_reduction::sum ? 1.0 : 1.0 / micro_batches, 0, {}}));
+        CHECK(n.op == op::any_op(constant{t.reduction == loss_reduction::sum ? 1.0 : 1.0 / micro_batches, 0, {}}));
         break;
       }
     return t.reduction;

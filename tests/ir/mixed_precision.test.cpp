@@ -30,7 +30,7 @@ TEST_CASE("weights and activations are bf16; losses, statistics, parameters' gra
       if (is_integer(v.type.type)) continue;
       if (v.role == value_role::parameter || v.role == value_role::input) CHECK(v.type.type == dtype::bf16);
       if (v.role == value_role::state || v.type.rank == 0) CHECK(v.type.type == dtype::f32);
-      if (v.producer >= 0 && t.graph.node(v.producer).op.is<channel_moments>()) CHECK(v.type.type == dtype::f32);
+      if (v.producer >= 0 && t.graph.node(v.producer).op.is<tensorpar::op::channel_moments>()) CHECK(v.type.type == dtype::f32);
       if (v.producer >= 0 && t.graph.node(v.producer).op.is<linear>()) CHECK(v.type.type == dtype::bf16);
     }
     for (std::size_t x = 0; x < t.gradient.size(); ++x) {

@@ -12,21 +12,21 @@
 using namespace tests;
 
 namespace {
-parallel_shape of(shape s, i64 sum, i64 copy, std::initializer_list<i64> degrees) {
-  parallel_shape p(s);
+tensorpar::ir::parallel_shape of(shape s, i64 sum, i64 copy, std::initializer_list<i64> degrees) {
+  tensorpar::ir::parallel_shape p(s);
   p.sum = sum;
   p.copy = copy;
   int d = 0;
   for (i64 k : degrees) p.degree[d++] = k;
   return p;
 }
-node_shapes lifted(any_op const& o, std::vector<shape> in, parallel_shape const& x) {
-  inference const r = o.op->infer(o.attr, {in.data(), o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity});
+tensorpar::ir::node_shapes lifted(tensorpar::op::any_op const& o, std::vector<shape> in, tensorpar::ir::parallel_shape const& x) {
+  tensorpar::op::inference const r = o.op->infer(o.attr, {in.data(), o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity});
   std::vector<shape> const out(r.out, r.out + r.n);
-  iteration_space const s = space_of(o, in, out);
-  auto const d = degrees_from(s, x);
+  tensorpar::ir::iteration_space const s = tensorpar::ir::space_of(o, in, out);
+  auto const d = tensorpar::ir::degrees_from(s, x);
   REQUIRE(d.has_value());
-  return lift(s, o, in, out, *d);
+  return tensorpar::ir::lift(s, o, in, out, *d);
 }
 }  // namespace
 
@@ -40,7 +40,7 @@ TEST_CASE("linear: sums, copies and shards of output, weight and bias") {
         for (i64 i : {1, 4})
           for (i64 c : {1, 4}) {
             CAPTURE(s); CAPTURE(b); CAPTURE(e); CAPTURE(i); CAPTURE(c);
-            node_shapes const r = lifted(linear{64}, in, of(in[0], s, c, {b, e, i}));
+            tensorpar::ir::node_shapes const r = lifted(linear{64}, in, of(in[0], s, c, {b, e, i}));
             REQUIRE(r.problem.empty());
             CHECK(r.out[0] == of({64, 64, 64}, s * i, 1, {b, e, c}));
             CHECK(r.in[1] == of(in[1], 1, s * b * e, {c, i}));
@@ -49,7 +49,7 @@ TEST_CASE("linear: sums, copies and shards of output, weight and bias") {
 }
 TEST_CASE("other operators: what may be sharded and what becomes partial") {
   std::vector<shape> conv{{8, 16, 8, 8}, {16, 16, 3, 3}};
-  node_shapes r = lifted(conv2d{.out = 16}, conv, of(conv[0], 2, 4, {2, 4, 1, 1}));
+  tensorpar::ir::node_shapes r = lifted(conv2d{.out = 16}, conv, of(conv[0], 2, 4, {2, 4, 1, 1}));
   CHECK(r.out[0] == of({8, 16, 8, 8}, 2 * 4, 1, {2, 4, 1, 1}));
   CHECK(r.in[1] == of(conv[1], 1, 2 * 2, {4, 4, 1, 1}));
   std::vector<shape> bag{shape({8, 6}, dtype::i32), {100, 32}};
@@ -66,9 +66,9 @@ TEST_CASE("other operators: what may be sharded and what becomes partial") {
   CHECK(lifted(tensorpar::add{}, two, of(two[0], 2, 1, {4, 1})).out[0] == of(two[0], 2, 1, {4, 1}));
 }
 TEST_CASE("the six parallel operators and their inverses") {
-  parallel_shape const x = of({8, 12}, 2, 3, {2, 1});
-  auto after = [&](any_op const& o, parallel_shape const& s) {
-    parallel_result const r = parallel_rule(o, s);
+  tensorpar::ir::parallel_shape const x = of({8, 12}, 2, 3, {2, 1});
+  auto after = [&](tensorpar::op::any_op const& o, tensorpar::ir::parallel_shape const& s) {
+    tensorpar::ir::parallel_result const r = tensorpar::ir::parallel_rule(o, s);
     REQUIRE(r.ok());
     return r.out[0];
   };
@@ -78,22 +78,23 @@ TEST_CASE("the six parallel operators and their inverses") {
   CHECK(after(parallel::reduce{2}, x).sum == 1);
   // replicate and reduce are not inverses: they act on different counts
   CHECK_FALSE(after(parallel::reduce{2}, after(parallel::replicate{2}, x)) == x);
-  CHECK_FALSE(parallel_rule(parallel::partition{1, 5}, x).ok());
-  CHECK_FALSE(parallel_rule(parallel::combine{0, 4}, x).ok());
-  CHECK_FALSE(parallel_rule(parallel::reduce{3}, x).ok());
-  CHECK_FALSE(parallel_rule(parallel::partition{2, 2}, x).ok());
+  CHECK_FALSE(tensorpar::ir::parallel_rule(parallel::partition{1, 5}, x).ok());
+  CHECK_FALSE(tensorpar::ir::parallel_rule(parallel::combine{0, 4}, x).ok());
+  CHECK_FALSE(tensorpar::ir::parallel_rule(parallel::reduce{3}, x).ok());
+  CHECK_FALSE(tensorpar::ir::parallel_rule(parallel::partition{2, 2}, x).ok());
 }
 TEST_CASE("adjacent parallel operators are collectives") {
-  CHECK(recognise(parallel::reduce{4}, parallel::replicate{4}) == reshard_kind::all_reduce);
-  CHECK(recognise(parallel::reduce{4}, parallel::partition{1, 4}) == reshard_kind::reduce_scatter);
-  CHECK(recognise(parallel::combine{0, 4}, parallel::replicate{4}) == reshard_kind::all_gather);
-  CHECK(recognise(parallel::combine{0, 4}, parallel::partition{1, 4}) == reshard_kind::all_to_all);
-  CHECK_FALSE(recognise(parallel::combine{0, 4}, parallel::partition{0, 4}).has_value());
-  CHECK_FALSE(recognise(parallel::reduce{4}, parallel::replicate{2}).has_value());
+  CHECK(tensorpar::ir::recognise(parallel::reduce{4}, parallel::replicate{4}) == tensorpar::ir::reshard_kind::all_reduce);
+  CHECK(tensorpar::ir::recognise(parallel::reduce{4}, parallel::partition{1, 4}) == tensorpar::ir::reshard_kind::reduce_scatter);
+  CHECK(tensorpar::ir::recognise(parallel::combine{0, 4}, parallel::replicate{4}) == tensorpar::ir::reshard_kind::all_gather);
+  CHECK(tensorpar::ir::recognise(parallel::combine{0, 4}, parallel::partition{1, 4}) == tensorpar::ir::reshard_kind::all_to_all);
+  CHECK_FALSE(tensorpar::ir::recognise(parallel::combine{0, 4}, parallel::partition{0, 4}).has_value());
+  CHECK_FALSE(tensorpar::ir::recognise(parallel::reduce{4}, parallel::replicate{2}).has_value());
   // what a reshard calls a collective is what its operators are recognised as
-  for (reshard_kind k : {reshard_kind::all_reduce, reshard_kind::reduce_scatter, reshard_kind::all_gather, reshard_kind::all_to_all}) {
-    auto const ops = operators_of({k, 0, 1, {{4, 1}}, {}, {}}, 2);
-    CHECK(recognise(ops[0], ops[1]) == k);
+  for (tensorpar::ir::reshard_kind k : {tensorpar::ir::reshard_kind::all_reduce, tensorpar::ir::reshard_kind::reduce_scatter,
+                                        tensorpar::ir::reshard_kind::all_gather, tensorpar::ir::reshard_kind::all_to_all}) {
+    auto const ops = tensorpar::ir::operators_of({k, 0, 1, {{4, 1}}, {}, {}}, 2);
+    CHECK(tensorpar::ir::recognise(ops[0], ops[1]) == k);
   }
 }
 TEST_CASE("parallelised graphs are valid, and differentiating them gives the same numbers") {
@@ -101,13 +102,13 @@ TEST_CASE("parallelised graphs are valid, and differentiating them gives the sam
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
     for (int trial = 0; trial < 25; ++trial) {
       plan const p = random_plan(g, 8, draw);
-      std::vector<sharding> s;
+      std::vector<tensorpar::ir::sharding> s;
       for (op_strategy const& c : p.nodes) s.push_back(c.sharding);
       bool replicas = false;
-      for (sharding const& x : s) for (mesh_axis const& a : x.axes) replicas = replicas || !a.letter;
-      parallel_graph q = parallelize(g, s);
+      for (tensorpar::ir::sharding const& x : s) for (tensorpar::ir::mesh_axis const& a : x.axes) replicas = replicas || !a.letter;
+      tensorpar::ir::parallel_graph q = tensorpar::ir::parallelize(g, s);
       CAPTURE(trial);
-      for (std::string const& e : problems(q)) FAIL_CHECK(e);
+      for (std::string const& e : tensorpar::ir::problems(q)) FAIL_CHECK(e);
       if (trial >= 3) continue;
       // parallel operators are the identity on the logical tensor, and so are their derivatives
       executor_of<prime_field> a(differentiate(q.graph), serial_plan(q.graph)), b(differentiate(g), serial_plan(g));
@@ -117,14 +118,14 @@ TEST_CASE("parallelised graphs are valid, and differentiating them gives the sam
 }
 TEST_CASE("a spoilt parallel graph is found") {
   computation_graph const g = residual_mlp();
-  std::vector<sharding> s(g.nodes.size());
-  for (sharding& x : s) x = {0, {{'0', 4, 1}}};
-  parallel_graph p = parallelize(g, s);
-  CHECK(problems(p).empty());
-  parallel_graph q = p;
-  for (parallel_shape& x : q.shapes) if (x.copy > 1) { x.copy = 1; break; }
-  CHECK_FALSE(problems(q).empty());
+  std::vector<tensorpar::ir::sharding> s(g.nodes.size());
+  for (tensorpar::ir::sharding& x : s) x = {0, {{'0', 4, 1}}};
+  tensorpar::ir::parallel_graph p = tensorpar::ir::parallelize(g, s);
+  CHECK(tensorpar::ir::problems(p).empty());
+  tensorpar::ir::parallel_graph q = p;
+  for (tensorpar::ir::parallel_shape& x : q.shapes) if (x.copy > 1) { x.copy = 1; break; }
+  CHECK_FALSE(tensorpar::ir::problems(q).empty());
   q = p;
   q.meshes.back().axes[0].degree = 3;
-  CHECK_FALSE(problems(q).empty());
+  CHECK_FALSE(tensorpar::ir::problems(q).empty());
 }

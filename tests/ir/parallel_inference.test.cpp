@@ -8,8 +8,8 @@
 using namespace tests;
 
 namespace {
-parallel_shape of(shape s, i64 sum, i64 copy, std::initializer_list<i64> degrees) {
-  parallel_shape p(s);
+tensorpar::ir::parallel_shape of(shape s, i64 sum, i64 copy, std::initializer_list<i64> degrees) {
+  tensorpar::ir::parallel_shape p(s);
   p.sum = sum;
   p.copy = copy;
   int d = 0;
@@ -17,14 +17,14 @@ parallel_shape of(shape s, i64 sum, i64 copy, std::initializer_list<i64> degrees
   return p;
 }
 /// What an operator makes of these operands; one result.
-parallel_shape after(any_op const& o, std::vector<parallel_shape> const& in) {
-  parallel_result const r = infer_parallel_shapes(o, in);
+tensorpar::ir::parallel_shape after(tensorpar::op::any_op const& o, std::vector<tensorpar::ir::parallel_shape> const& in) {
+  tensorpar::ir::parallel_result const r = tensorpar::ir::infer_parallel_shapes(o, in);
   CAPTURE(r.problem);
   REQUIRE(r.ok());
   return r.out[0];
 }
-bool refused(any_op const& o, std::vector<parallel_shape> const& in, std::string_view why) {
-  parallel_result const r = infer_parallel_shapes(o, in);
+bool refused(tensorpar::op::any_op const& o, std::vector<tensorpar::ir::parallel_shape> const& in, std::string_view why) {
+  tensorpar::ir::parallel_result const r = tensorpar::ir::infer_parallel_shapes(o, in);
   CAPTURE(r.problem);
   CHECK(r.problem.find(o.op->name) != std::string::npos);
   return !r.ok() && r.problem.find(why) != std::string::npos;
@@ -39,34 +39,34 @@ TEST_CASE("it is the inverse of lift, for every operator, with replicas") {
       if (is_parallel(s.op)) continue;
       std::vector<shape> in = s.in;
       shapes const acts{s.in.data(), static_cast<int>(s.in.size())};
-      inference const y = s.op.op->infer(s.op.attr, acts);
+      tensorpar::op::inference const y = s.op.op->infer(s.op.attr, acts);
       REQUIRE(y.ok());
-      weight_list const w = s.op.op->weights(s.op.attr, acts);
+      tensorpar::op::weight_list const w = s.op.op->weights(s.op.attr, acts);
       for (int k = 0; k < w.n; ++k) in.push_back(w.w[k].type);
       if (in.empty()) continue;
       std::vector<shape> const out(y.out, y.out + y.n);
-      iteration_space const space = space_of(s.op, in, out);
-      loop_degrees d;
-      for (node_loop const& l : space.loops) {
+      tensorpar::ir::iteration_space const space = tensorpar::ir::space_of(s.op, in, out);
+      tensorpar::ir::loop_degrees d;
+      for (tensorpar::ir::node_loop const& l : space.loops) {
         std::vector<i64> divisors;
         for (i64 k = 1; k <= 4 && k <= l.units; ++k) if (l.units % k == 0) divisors.push_back(k);
         bool seen = false;      // what no operand has cannot be read off the operands
         for (int a : l.in) seen = seen || a >= 0;
         d.split.push_back({l.letter, seen ? divisors[draw() % divisors.size()] : 1});
       }
-      if (passes_sums(s.op) && draw() % 2) d.sum = 2;
-      node_shapes const lifted = lift(space, s.op, in, out, d);
-      CAPTURE(spell(s.op)); CAPTURE(lifted.problem);
+      if (tensorpar::ir::passes_sums(s.op) && draw() % 2) d.sum = 2;
+      tensorpar::ir::node_shapes const lifted = tensorpar::ir::lift(space, s.op, in, out, d);
+      CAPTURE(tensorpar::op::spell(s.op)); CAPTURE(lifted.problem);
       REQUIRE(lifted.problem.empty());
       i64 const replicas = 1 + draw() % 3;
-      std::vector<parallel_shape> operands = lifted.in, results = lifted.out;
-      for (parallel_shape& x : operands) x.copy *= replicas;
-      for (parallel_shape& x : results) x.copy *= replicas;
-      parallel_result const r = infer_parallel_shapes(s.op, operands);
+      std::vector<tensorpar::ir::parallel_shape> operands = lifted.in, results = lifted.out;
+      for (tensorpar::ir::parallel_shape& x : operands) x.copy *= replicas;
+      for (tensorpar::ir::parallel_shape& x : results) x.copy *= replicas;
+      tensorpar::ir::parallel_result const r = tensorpar::ir::infer_parallel_shapes(s.op, operands);
       CAPTURE(r.problem);
       REQUIRE(r.ok());
       REQUIRE(r.out.size() == results.size());
-      for (std::size_t k = 0; k < results.size(); ++k) REQUIRE(spell(r.out[k]) == spell(results[k]));
+      for (std::size_t k = 0; k < results.size(); ++k) REQUIRE(tensorpar::ir::spell(r.out[k]) == tensorpar::ir::spell(results[k]));
       ++tried;
       for (auto const& [c, k] : d.split) if (k > 1) { ++sharding; break; }
       summed += d.sum > 1;
@@ -101,7 +101,7 @@ TEST_CASE("what does not fit is refused with a reason") {
   CHECK(refused(linear{16, false}, {of(x, 1, 1, {1, 1})}, "weight"));
   CHECK(refused(linear{16, false}, {of(x, 1, 1, {1, 1}), of({16, 13}, 1, 1, {1, 1})}, "weight 0"));
   CHECK(refused(concat{1}, {of(x, 1, 1, {1, 2}), of(x, 1, 1, {1, 2})}, "loop 'E'"));
-  parallel_shape const half = of({4, 6, 12}, 1, 1, {1, 1, 2});
+  tensorpar::ir::parallel_shape const half = of({4, 6, 12}, 1, 1, {1, 1, 2});
   CHECK(refused(attention{3}, {half, half, half}, "loop 'e'"));
   CHECK(refused(matmul{}, {of(x, 1, 1, {1, 1}), of(x, 1, 1, {1, 1})}, "inner dimensions"));
   CHECK(refused(parallel::partition{0, 3}, {of(x, 1, 1, {1, 1})}, "does not divide"));

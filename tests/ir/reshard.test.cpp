@@ -14,20 +14,20 @@ using namespace tensorpar;
 
 namespace {
 
-layout at(std::vector<layout_axis> a, int start = 0) { return canonical({start, std::move(a)}); }
-constexpr auto S = part_kind::shard;
-constexpr auto C = part_kind::replicate;
-constexpr auto P = part_kind::partial;
+ir::layout at(std::vector<ir::layout_axis> a, int start = 0) { return ir::canonical({start, std::move(a)}); }
+constexpr auto S = ir::part_kind::shard;
+constexpr auto C = ir::part_kind::replicate;
+constexpr auto P = ir::part_kind::partial;
 
-std::vector<reshard_kind> kinds(layout const& a, layout const& b, shape const& s) {
-  std::vector<reshard_kind> r;
-  for (reshard_step const& m : reshard(a, b, s)) r.push_back(m.kind);
+std::vector<ir::reshard_kind> kinds(ir::layout const& a, ir::layout const& b, shape const& s) {
+  std::vector<ir::reshard_kind> r;
+  for (ir::reshard_step const& m : ir::reshard(a, b, s)) r.push_back(m.kind);
   return r;
 }
 
 /// A tensor of small integers under a layout: on every device its block; partial sums that add up to the tensor.
 using placed = std::map<int, std::vector<i64>>;
-placed sharding_out(layout const& l, shape const& s, std::vector<i64> const& whole, std::mt19937& draw) {
+placed sharding_out(ir::layout const& l, shape const& s, std::vector<i64> const& whole, std::mt19937& draw) {
   placed p;
   std::map<std::vector<i64>, std::vector<i64>> shares;                       // by block offset: what is still to be given
   i64 const sums = l.degree(P);
@@ -35,7 +35,7 @@ placed sharding_out(layout const& l, shape const& s, std::vector<i64> const& who
   for (i64 i = 0; i < l.size(); ++i) {
     int const dev = l.device(i);
     auto const c = l.coordinates(dev);
-    tensor_block const b = block_of(l, s, c);
+    op::tensor_block const b = ir::block_of(l, s, c);
     i64 mine = 0;
     for (std::size_t k = 0; k < l.axes.size(); ++k) if (l.axes[k].kind == P) mine = mine * l.axes[k].degree + c[k];
     std::vector<i64> key(b.offset, b.offset + s.rank);
@@ -61,11 +61,11 @@ placed sharding_out(layout const& l, shape const& s, std::vector<i64> const& who
 }
 
 /// What a reshard step means, element by element, without packing or groups: each part from the sum of all that hold a share of it.
-placed carry_out(reshard_step const& m, shape const& s, placed const& from) {
+placed carry_out(ir::reshard_step const& m, shape const& s, placed const& from) {
   placed to;
   for (i64 j = 0; j < m.after.size(); ++j) {
     int const dev = m.after.device(j);
-    tensor_block const want = block_of(m.after, s, dev);
+    op::tensor_block const want = ir::block_of(m.after, s, dev);
     std::vector<i64> mine(static_cast<std::size_t>(want.elements()), 0);
     // a remaining partial sum stays within those devices that differ in the other digits only: here every test reduces all or nothing
     bool const reduces = m.before.degree(P) != m.after.degree(P);
@@ -77,7 +77,7 @@ placed carry_out(reshard_step const& m, shape const& s, placed const& from) {
       for (i64 i = 0; i < m.before.size(); ++i) {
         int const src = m.before.device(i);
         auto const c = m.before.coordinates(src);
-        tensor_block const b = block_of(m.before, s, c);
+        op::tensor_block const b = ir::block_of(m.before, s, c);
         i64 flat = 0, share = 0;
         bool inside = true;
         for (int d = 0; d < s.rank; ++d) {
@@ -105,7 +105,7 @@ placed carry_out(reshard_step const& m, shape const& s, placed const& from) {
 
 TEST_CASE("collectives are recognised from what changes") {
   shape const s{64, 64};
-  using k = reshard_kind;
+  using k = ir::reshard_kind;
   CHECK(kinds(at({{P, -1, 8, 1}}), at({{C, -1, 8, 1}}), s) == std::vector{k::all_reduce});
   CHECK(kinds(at({{P, -1, 8, 1}}), at({{S, 0, 8, 1}}), s) == std::vector{k::reduce_scatter});
   CHECK(kinds(at({{S, 0, 8, 1}}), at({{C, -1, 8, 1}}), s) == std::vector{k::all_gather});
@@ -116,11 +116,11 @@ TEST_CASE("collectives are recognised from what changes") {
   CHECK(kinds(at({{S, 0, 2, 4}, {P, -1, 4, 1}}), at({{C, -1, 2, 4}, {S, 1, 4, 1}}), s) == std::vector{k::reduce_scatter, k::all_gather});
   CHECK(kinds(at({{S, 0, 4, 1}}), at({{S, 0, 4, 1}}, 4), s) == std::vector{k::exchange});
   CHECK(kinds(at({{C, -1, 4, 1}}), at({}), s) == std::vector{k::slice});            // one of the copies is already there
-  CHECK(reshard(at({{S, 0, 4, 1}}), at({{S, 0, 4, 1}}), s).empty());
+  CHECK(ir::reshard(at({{S, 0, 4, 1}}), at({{S, 0, 4, 1}}), s).empty());
 }
 
 TEST_CASE("the members of a group differ in the group's digits alone") {
-  reshard_step const m{reshard_kind::all_reduce,
+  ir::reshard_step const m{ir::reshard_kind::all_reduce,
                     -1,
                     -1,
                     {{2, 4}},
@@ -137,7 +137,7 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
   std::vector<i64> whole(static_cast<std::size_t>(s.elements()));
   for (i64& x : whole) x = static_cast<i64>(draw() % 1000);
   auto random_layout = [&](bool sums, int devices) {
-    std::vector<layout_axis> a;
+    std::vector<ir::layout_axis> a;
     i64 size = 1;
     i64 used[3] = {1, 1, 1};
     for (int tries = 0; tries < 4; ++tries) {
@@ -159,20 +159,20 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
   int collectives = 0;
   for (int trial = 0; trial < test_effort::cases(400); ++trial) {
     CAPTURE(trial);
-    layout const a = random_layout(true, 12), b = random_layout(false, 12);
+    ir::layout const a = random_layout(true, 12), b = random_layout(false, 12);
     placed now = sharding_out(a, s, whole, draw);
-    layout where = a;
-    for (reshard_step const& m : reshard(a, b, s)) {
+    ir::layout where = a;
+    for (ir::reshard_step const& m : ir::reshard(a, b, s)) {
       REQUIRE(m.before == where);
-      collectives += m.kind != reshard_kind::exchange;
-      if (m.kind == reshard_kind::exchange) {                       // by its own list of transfers
+      collectives += m.kind != ir::reshard_kind::exchange;
+      if (m.kind == ir::reshard_kind::exchange) {                       // by its own list of transfers
         placed next;
         for (i64 j = 0; j < m.after.size(); ++j)
-          next[m.after.device(j)] = std::vector<i64>(static_cast<std::size_t>(part_of(m.after, s).elements()), -1);
+          next[m.after.device(j)] = std::vector<i64>(static_cast<std::size_t>(ir::part_of(m.after, s).elements()), -1);
         i64 largest = 0;
-        for (transfer const& t : transfers(m, s)) {
+        for (ir::transfer const& t : ir::transfers(m, s)) {
           largest = std::max(largest, t.box.elements());
-          tensor_block const x = block_of(m.before, s, t.from), y = block_of(m.after, s, t.to);
+          op::tensor_block const x = ir::block_of(m.before, s, t.from), y = ir::block_of(m.after, s, t.to);
           for (i64 e = 0; e < t.box.elements(); ++e) {
             i64 rest = e, i = 0, j = 0, index[shape::max_rank];
             for (int d = s.rank - 1; d >= 0; --d) { index[d] = t.box.offset[d] + rest % t.box.local[d]; rest /= t.box.local[d]; }
@@ -181,7 +181,7 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
             to = (t.adds ? to : 0) + now.at(t.from)[static_cast<std::size_t>(i)];
           }
         }
-        CHECK(packing_scalars(m, s) == largest);
+        CHECK(ir::packing_scalars(m, s) == largest);
         now = next;
       } else if (m.after.degree(P) == 1 || m.after.degree(P) == m.before.degree(P)) {
         now = carry_out(m, s, now);
@@ -200,19 +200,19 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
 }
 
 TEST_CASE("what an exchange packs is found without going through all pairs of devices") {
-  reshard_step m;
+  ir::reshard_step m;
   m.before = at({{S, 0, 12288, 1}});
   m.after = at({{S, 1, 4096, 3}, {C, -1, 3, 1}});
-  CHECK(packing_scalars(m, shape{24576, 12288}) == 2 * 3);
+  CHECK(ir::packing_scalars(m, shape{24576, 12288}) == 2 * 3);
   m.after = at({{S, 0, 8192, 1}});                                 // parts of two and of three: of one axis, so they meet in two at most
-  CHECK(packing_scalars(m, shape{24576, 12288}) == 2 * 12288);
+  CHECK(ir::packing_scalars(m, shape{24576, 12288}) == 2 * 12288);
 }
 
 TEST_CASE("nothing moves where every device that needs a box has it: device by device") {
   std::mt19937 draw(9);
   shape const s{8, 12};
   auto const some_layout = [&] {
-    layout l{static_cast<int>(draw() % 7), {}};
+    ir::layout l{static_cast<int>(draw() % 7), {}};
     i64 stride = 1;
     i64 left[2] = {8, 12};
     for (int k = static_cast<int>(draw() % 4); k > 0; --k) {
@@ -224,27 +224,27 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
       stride *= degree << (draw() % 4 == 0);
     }
     if (draw() % 2) std::reverse(l.axes.begin(), l.axes.end());
-    return canonical(std::move(l));
+    return ir::canonical(std::move(l));
   };
   int held = 0, whole = 0, told[2] = {0, 0};
   for (int k = 0; k < test_effort::cases(4000); ++k) {
-    layout const from = some_layout();
-    layout to = some_layout();
+    ir::layout const from = some_layout();
+    ir::layout to = some_layout();
     if (draw() % 2) to.start = from.start + static_cast<int>(draw() % 3) * 4;
     bool all = true;
     for (i64 i = 0; i < to.size() && all; ++i) {
       int const d = to.device(i);
       all = from.holds(d);
       if (!all) break;
-      tensor_block const have = block_of(from, s, d), want = block_of(to, s, d);
+      op::tensor_block const have = ir::block_of(from, s, d), want = ir::block_of(to, s, d);
       for (int a = 0; a < 2; ++a)
         all = all && want.offset[a] >= have.offset[a] && want.offset[a] + want.local[a] <= have.offset[a] + have.local[a];
     }
-    CHECK(detail::holds_already(from, to, s) == all);
-    CHECK(detail::holds_by_devices(from, to, s) == all);
-    detail::answer const digits = detail::holds_by_digits(from, to, 2);
-    if (digits != detail::answer::unknown) {
-      CHECK((digits == detail::answer::yes) == all);
+    CHECK(ir::detail::holds_already(from, to, s) == all);
+    CHECK(ir::detail::holds_by_devices(from, to, s) == all);
+    ir::detail::answer const digits = ir::detail::holds_by_digits(from, to, 2);
+    if (digits != ir::detail::answer::unknown) {
+      CHECK((digits == ir::detail::answer::yes) == all);
       ++told[all];
     }
     held += all;
@@ -257,7 +257,7 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
 
 TEST_CASE("bytes sent follow the ring formulas") {
   shape const s{64, 64};
-  auto one = [&](layout const& a, layout const& b) { return bytes_sent(reshard(a, b, s).at(0), s, 4); };
+  auto one = [&](ir::layout const& a, ir::layout const& b) { return ir::bytes_sent(ir::reshard(a, b, s).at(0), s, 4); };
   double const all = 64 * 64 * 4;
   CHECK(one(at({{P, -1, 8, 1}}), at({{C, -1, 8, 1}})) == doctest::Approx(2 * all * 7 / 8));
   CHECK(one(at({{P, -1, 8, 1}}), at({{S, 0, 8, 1}})) == doctest::Approx(all * 7 / 8));

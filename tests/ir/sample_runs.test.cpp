@@ -133,9 +133,9 @@ int as_said(bool ones, int trials, unsigned seed) {
     moving const net(draw, ones);
     i64 const samples = ones ? 1 + static_cast<i64>(draw() % 3) : 2 + static_cast<i64>(draw() % 2), m = 2 + static_cast<i64>(draw() % 3);
     auto const part = net.at(samples), whole = net.at(samples * m);
-    i64 const run = sample_runs(part.graph).back().run;
-    unknown += run == sample_run::unknown;
-    if (run == sample_run::unknown) continue;
+    i64 const run = ir::sample_runs(part.graph).back().run;
+    unknown += run == ir::sample_run::unknown;
+    if (run == ir::sample_run::unknown) continue;
     REQUIRE(run > 0);
     bool right = true;
     for (i64 j = 0; j < m; ++j)
@@ -149,7 +149,7 @@ int as_said(bool ones, int trials, unsigned seed) {
   return unknown;
 }
 
-i64 run_of(computation_graph const& g, int value) { return sample_runs(g)[static_cast<std::size_t>(value)].run; }
+i64 run_of(computation_graph const& g, int value) { return ir::sample_runs(g)[static_cast<std::size_t>(value)].run; }
 int out(computation_graph const& g, int v, std::size_t k = 0) { return g.node(v).out[k]; }
 
 }  // namespace
@@ -161,22 +161,22 @@ TEST_CASE("samples are followed through transposes, merges, splits and reshapes 
 
 TEST_CASE("loops take samples along; sums and parameters have none; two axes of them are not told apart") {
   computation_graph g;
-  int const x = g.add_input("x", {4, 3, 6}), s = g.add_input("s", {}), w = g.add_parameter("w", {5, 6}, init::zeros);
+  int const x = g.add_input("x", {4, 3, 6}), s = g.add_input("s", {}), w = g.add_parameter("w", {5, 6}, op::init::zeros);
   CHECK(run_of(g, x) == 72);
-  CHECK(run_of(g, s) == sample_run::none);
+  CHECK(run_of(g, s) == ir::sample_run::none);
   int const h = out(g, g.add_with_weights(linear{5}, {x}, "l")), t = out(g, g.add(transpose{0, 2}, {h}));
   CHECK(run_of(g, h) == 60);
   CHECK(run_of(g, t) == 4);
   CHECK(run_of(g, out(g, g.add(relu{}, {t}))) == 4);
-  CHECK(run_of(g, out(g, g.add(dropout{0.5}, {w}))) == sample_run::none);
+  CHECK(run_of(g, out(g, g.add(dropout{0.5}, {w}))) == ir::sample_run::none);
   CHECK(run_of(g, out(g, g.add(contraction("bij,oj->iob"), {x, w}))) == 4);
-  CHECK(run_of(g, out(g, g.add(contraction("bij,oj->io"), {x, w}))) == sample_run::none);
+  CHECK(run_of(g, out(g, g.add(contraction("bij,oj->io"), {x, w}))) == ir::sample_run::none);
   int const flat = out(g, g.add(flatten{1}, {x}));
-  CHECK(run_of(g, out(g, g.add(contraction("aj,bj->ab"), {flat, flat}))) == sample_run::unknown);       // every sample with every other
+  CHECK(run_of(g, out(g, g.add(contraction("aj,bj->ab"), {flat, flat}))) == ir::sample_run::unknown);       // every sample with every other
   int const y = out(g, g.add(transpose{0, 1}, {x})), cut = g.add(split_axes{2, 0}, {x});
   CHECK(run_of(g, out(g, g.add(concat{0}, {y, y}))) == 24);
-  CHECK(run_of(g, out(g, cut, 0)) == sample_run::unknown);                                               // half of the samples
+  CHECK(run_of(g, out(g, cut, 0)) == ir::sample_run::unknown);                                               // half of the samples
   CHECK(run_of(g, out(g, g.add(split_axes{3, 1}, {x}), 2)) == 24);
   CHECK(run_of(g, out(g, g.add(slice_axis{0, 1, 2}, {y}))) == 24);
-  CHECK(run_of(g, out(g, g.add(mean_squared_error{}, {x, x}))) == sample_run::none);
+  CHECK(run_of(g, out(g, g.add(mean_squared_error{}, {x, x}))) == ir::sample_run::none);
 }

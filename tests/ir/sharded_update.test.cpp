@@ -21,30 +21,30 @@ struct weight_update {
     t = differentiate(g);
     for (int v = 0; v < t.graph.node_count(); ++v) if (is_update(t.graph.node(v).op)) node = v;
   }
-  layout kept(sharding const& s) const {
-    iteration_space const space = space_of(t.graph, node);
-    std::string const letters = sharded_letters(space, t.graph.node(node).letters, s);
-    return result_layout(space, letters, s, 0);
+  ir::layout kept(ir::sharding const& s) const {
+    ir::iteration_space const space = ir::space_of(t.graph, node);
+    std::string const letters = ir::sharded_letters(space, t.graph.node(node).letters, s);
+    return ir::result_layout(space, letters, s, 0);
   }
 };
 
 }  // namespace
 
 TEST_CASE("copies over samples become parts of the first axis that they divide") {
-  CHECK(weight_update(16, 9).kept({0, {{'0', 8, 1}}}) == layout{0, {{part_kind::shard, 0, 8, 1}}});
-  CHECK(weight_update(9, 16).kept({0, {{'0', 8, 1}}}) == layout{0, {{part_kind::shard, 1, 8, 1}}});
-  CHECK(weight_update(9, 9).kept({0, {{'0', 8, 1}}}) == layout{0, {{part_kind::replicate, -1, 8, 1}}});
+  CHECK(weight_update(16, 9).kept({0, {{'0', 8, 1}}}) == ir::layout{0, {{ir::part_kind::shard, 0, 8, 1}}});
+  CHECK(weight_update(9, 16).kept({0, {{'0', 8, 1}}}) == ir::layout{0, {{ir::part_kind::shard, 1, 8, 1}}});
+  CHECK(weight_update(9, 9).kept({0, {{'0', 8, 1}}}) == ir::layout{0, {{ir::part_kind::replicate, -1, 8, 1}}});
 }
 
 TEST_CASE("an axis that is split already stays, and replicas are no copies to share") {
   CHECK(weight_update(16, 16).kept({0, {{'0', 4, 2}, {'o', 2, 1}}}) ==
-        canonical(layout{0, {{part_kind::shard, 1, 4, 2}, {part_kind::shard, 0, 2, 1}}}));
-  CHECK(weight_update(16, 16).kept({0, {{'\0', 4, 1}}}) == layout{0, {{part_kind::replicate, -1, 4, 1}}});
-  CHECK(weight_update(16, 16).kept({0, {{'o', 4, 1}}}) == layout{0, {{part_kind::shard, 0, 4, 1}}});
+        ir::canonical(ir::layout{0, {{ir::part_kind::shard, 1, 4, 2}, {ir::part_kind::shard, 0, 2, 1}}}));
+  CHECK(weight_update(16, 16).kept({0, {{'\0', 4, 1}}}) == ir::layout{0, {{ir::part_kind::replicate, -1, 4, 1}}});
+  CHECK(weight_update(16, 16).kept({0, {{'o', 4, 1}}}) == ir::layout{0, {{ir::part_kind::shard, 0, 4, 1}}});
 }
 
 TEST_CASE("one loop split by two axes is followed as a whole") {
-  layout const l = weight_update(24, 5).kept({0, {{'0', 2, 4}, {'0', 4, 1}}});
-  CHECK(l.degree(part_kind::shard, 0) == 8);
-  CHECK(l.degree(part_kind::replicate) == 1);
+  ir::layout const l = weight_update(24, 5).kept({0, {{'0', 2, 4}, {'0', 4, 1}}});
+  CHECK(l.degree(ir::part_kind::shard, 0) == 8);
+  CHECK(l.degree(ir::part_kind::replicate) == 1);
 }

@@ -11,7 +11,7 @@ import sys
 
 TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])*'""", re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
-MOST = 810                                                       # 300 once namespaces follow rooms
+MOST = 300
 
 
 def blank(match):

@@ -4,5 +4,5 @@
 #endif
 #include <tensorpar/core/hash.hpp>
 
-tensorpar::u64 hash_in_two(char const* text) { return tensorpar::hasher{}.add(std::string_view(text)).value(); }
+tensorpar::u64 hash_in_two(char const* text) { return tensorpar::core::hasher{}.add(std::string_view(text)).value(); }
 int const* version_in_two() { return &tensorpar::version_minor; }

@@ -4,8 +4,8 @@
 using namespace tensorpar;
 
 namespace {
-std::string refusal(any_op const& o, std::vector<shape> const& in) {
-  inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
+std::string refusal(op::any_op const& o, std::vector<shape> const& in) {
+  op::inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
   return r.ok() ? "" : r.rule;
 }
 constexpr axis batch_axis{"batch"}, a_axis{"a"}, b_axis{"b"};
@@ -53,25 +53,25 @@ TEST_CASE("refusals") {
   CHECK(refusal(flatten{}, {{8}}) == "flatten: nothing to flatten");
   CHECK(refusal(merge_axes{.first = 1}, {{8, 8}}) == "no such pair of axes");
   CHECK(refusal(split_axis{.which = 0, .inner = 3}, {{8}}) == "extent not divisible by the inner extent");
-  CHECK(refusal(sum_axis{.axis_no = 2}, {{8, 8}}) == "sum: no such axis");
-  CHECK(refusal(sum_axis{.axis_no = 0}, {x}) == "sum: the axis must be static");
-  CHECK(refusal(repeat_axis{.axis_no = 3, .count = 2}, {{8, 8}}) == "repeat: no such axis");
-  CHECK(refusal(repeat_axis{.axis_no = 0, .count = 0}, {{8, 8}}) == "repeat: a count below 1");
+  CHECK(refusal(op::sum_axis{.axis_no = 2}, {{8, 8}}) == "sum: no such axis");
+  CHECK(refusal(op::sum_axis{.axis_no = 0}, {x}) == "sum: the axis must be static");
+  CHECK(refusal(op::repeat_axis{.axis_no = 3, .count = 2}, {{8, 8}}) == "repeat: no such axis");
+  CHECK(refusal(op::repeat_axis{.axis_no = 0, .count = 0}, {{8, 8}}) == "repeat: a count below 1");
   CHECK(refusal(embedding{.rows = 8, .width = 4}, {x}) == "embedding takes integer indices");
   CHECK(refusal(attention{.heads = 3}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "width not divisible by heads");
   CHECK(refusal(attention{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 5, 8}}) == "key and value differ");
-  CHECK(refusal(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "keys and values are [batch,part,seq,hidden]");
-  CHECK(refusal(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 4, 8}, {2, 2, 4, 8}}) == "key and value differ");
-  CHECK(refusal(softmax_merge{.heads = 2, .parts = 2}, {{2, 3, 4, 12}}) == "parts left do not divide the parts");
-  CHECK(refusal(attention_finish{.heads = 5}, {{2, 3, 4, 12}}) == "not a state of that many heads");
-  CHECK(refusal(attention_finish{.heads = 1}, {{2, 3, 4}}) == "attention_finish takes [batch,part,seq,state]");
+  CHECK(refusal(op::attention_parts{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "keys and values are [batch,part,seq,hidden]");
+  CHECK(refusal(op::attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 4, 8}, {2, 2, 4, 8}}) == "key and value differ");
+  CHECK(refusal(op::softmax_merge{.heads = 2, .parts = 2}, {{2, 3, 4, 12}}) == "parts left do not divide the parts");
+  CHECK(refusal(op::attention_finish{.heads = 5}, {{2, 3, 4, 12}}) == "not a state of that many heads");
+  CHECK(refusal(op::attention_finish{.heads = 1}, {{2, 3, 4}}) == "attention_finish takes [batch,part,seq,state]");
   CHECK(refusal(cross_entropy{}, {x, x}) == "labels must be integers");
   CHECK(refusal(cross_entropy{}, {x, tokens}) == "labels have one axis less than logits");
-  CHECK(refusal(normalize{}, {image, {2, 5}}) == "moments do not fit the channels");
+  CHECK(refusal(op::normalize{}, {image, {2, 5}}) == "moments do not fit the channels");
 }
 
 TEST_CASE("results") {
-  auto one = [](any_op const& o, std::vector<shape> const& in) { return spell(tests::results_of(o, in)[0]); };
+  auto one = [](op::any_op const& o, std::vector<shape> const& in) { return op::spell(tests::results_of(o, in)[0]); };
   CHECK(one(linear{.out = 10, .to = axis("classes")}, {{batch_axis, a_axis(8)}}) == "[batch,classes=10]");
   CHECK(one(linear{.out = 10}, {{batch_axis, a_axis(8)}}) == "[batch,a=10]");
   CHECK(one(conv2d{.out = 16, .stride = 2}, {{batch_axis, 3, 9, 8}}) == "[batch,16,5,4]");
@@ -82,11 +82,11 @@ TEST_CASE("results") {
   CHECK(one(embedding{.rows = 9, .width = 4, .to = a_axis}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,7,a=4]");
   CHECK(one(embedding_bag{.rows = 9, .width = 4}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,4]");
   CHECK(one(split_axis{.which = 0, .inner = 2}, {{8, 3}}) == "[4,2,3]");
-  CHECK(one(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}}) == "[2,3,4,12]");
-  CHECK(one(softmax_merge{.heads = 2, .parts = 3}, {{2, 6, 4, 12}}) == "[2,3,4,12]");
-  CHECK(one(attention_finish{.heads = 2}, {{2, 6, 4, 12}}) == "[2,4,8]");
-  CHECK(one(sum_axis{.axis_no = -2}, {{batch_axis, 4, 3}}) == "[batch,3]");
-  CHECK(one(repeat_axis{.axis_no = 1, .count = 4}, {{batch_axis, 3}}) == "[batch,4,3]");
+  CHECK(one(op::attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}}) == "[2,3,4,12]");
+  CHECK(one(op::softmax_merge{.heads = 2, .parts = 3}, {{2, 6, 4, 12}}) == "[2,3,4,12]");
+  CHECK(one(op::attention_finish{.heads = 2}, {{2, 6, 4, 12}}) == "[2,4,8]");
+  CHECK(one(op::sum_axis{.axis_no = -2}, {{batch_axis, 4, 3}}) == "[batch,3]");
+  CHECK(one(op::repeat_axis{.axis_no = 1, .count = 4}, {{batch_axis, 3}}) == "[batch,4,3]");
   CHECK(one(merge_axes{.first = 0}, {{batch_axis, 4, 3}}) == "[4*batch,3]");
   CHECK(one(transpose{.a = 0}, {{2, 3, 4}}) == "[4,3,2]");
   CHECK(one(cross_entropy{}, {{batch_axis, 10}, shape{batch_axis}.of(dtype::i32)}) == "[]");

@@ -30,10 +30,10 @@
 #endif
 
 int main() {
-  static_assert(tensorpar::name_hash("") == 14695981039346656037ull);
+  static_assert(tensorpar::core::name_hash("") == 14695981039346656037ull);
   std::string parts = "core";
 #ifdef WITH_JSON
-  if (tensorpar::parse_json(R"({"parts": ["json"]})", "text")["parts"][0] != "json") return 1;
+  if (tensorpar::core::parse_json(R"({"parts": ["json"]})", "text")["parts"][0] != "json") return 1;
   parts += " json";
 #endif
 #ifdef WITH_EIGEN
@@ -52,12 +52,12 @@ int main() {
   parts += " ranges";
 #endif
 #ifdef WITH_Z3
-  auto const joined = tensorpar::parse_rule("combine{d,k}(partition{d,k}(x)) => x");
+  auto const joined = tensorpar::rewrite::parse_rule("combine{d,k}(partition{d,k}(x)) => x");
   if (tensorpar::prover::z3_prover().prove(joined).status != tensorpar::prover::proof_status::proved) return 1;
   parts += " z3";
 #endif
 #ifdef WITH_MPI
-  static_assert(tensorpar::full_communicator<tensorpar::comm::mpi, float>);
+  static_assert(tensorpar::exec::full_communicator<tensorpar::comm::mpi, float>);
   int major = 0, minor = 0;
   if (MPI_Get_version(&major, &minor) != MPI_SUCCESS || major < 3) return 1;
   parts += " mpi";

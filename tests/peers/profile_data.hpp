@@ -12,7 +12,7 @@
 
 namespace profile_data {
 
-using tensorpar::json;
+using tensorpar::core::json;
 
 inline std::string folder() { return TENSORPAR_SOURCE "/../shared/data/pipeline/"; }
 /// False, with a line that says so, where there is no data: only in a copy of the project without its surroundings.
@@ -23,7 +23,7 @@ inline bool here() {
 }
 inline bool has(std::string const& file) { return std::filesystem::exists(folder() + file); }
 inline json const& recorded() {
-  static json const r = tensorpar::read_json(folder() + "reference_results.json");
+  static json const r = tensorpar::core::read_json(folder() + "reference_results.json");
   return r;
 }
 /// The file of a recorded dnn-partitioning input, or nothing if it is not there.
@@ -62,11 +62,11 @@ inline tensorpar::peers::piper_profile longer_bert(tensorpar::peers::piper_profi
   for (auto& list : g.inputs) std::sort(list.begin(), list.end());
   return g;
 }
-inline std::vector<int> nodes_of(json const& ids, tensorpar::peers::dnn_partitioning_profile const& g) {
+inline std::vector<int> nodes_of(tensorpar::core::json const& ids, tensorpar::peers::dnn_partitioning_profile const& g) {
   std::map<tensorpar::i64, int> node;
   for (int v = 0; v < g.node_count(); ++v) node[g.id[static_cast<std::size_t>(v)]] = v;
   std::vector<int> r;
-  for (json const& id : ids) r.push_back(node.at(id.get<tensorpar::i64>()));
+  for (tensorpar::core::json const& id : ids) r.push_back(node.at(id.get<tensorpar::i64>()));
   return r;
 }
 

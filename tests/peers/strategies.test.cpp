@@ -39,9 +39,9 @@ TEST_CASE("strategies: joint search is never behind any of them that fits") {
       computation_graph const g = zoo::make(model, 48 * on.size());
       joint_options o;
       o.search.optimizer.kind = optimizer_kind::adamw;
-      joint_result const r = optimize_jointly(g, on, analytical{}, o);
+      joint_result const r = optimize_jointly(g, on, cost::analytical{}, o);
       REQUIRE(r.feasible());
-      for (baseline const& b : strategies(g, on, analytical{}, o.search, few)) {
+      for (baseline const& b : strategies(g, on, cost::analytical{}, o.search, few)) {
         CAPTURE(model);
         CAPTURE(cluster);
         CAPTURE(b.name);
@@ -57,19 +57,20 @@ TEST_CASE("strategies: each is what it says") {
   computation_graph const g = zoo::make("gpt3_1b3:layers=2", 32);
   search_options o;
   o.optimizer.kind = optimizer_kind::adamw;
-  auto const all = strategies(g, on, analytical{}, o, {.mcmc_steps = 100});
+  auto const all = strategies(g, on, cost::analytical{}, o, {.mcmc_steps = 100});
   std::string const batch = batch_loops(g, g.node_count());
-  baseline const *two = named(all, "ZeRO-2"), *three = named(all, "ZeRO-3"), *megatron = named(all, "Megatron"), *mesh = named(all, "uniform mesh");
+  baseline const *two = named(all, "ZeRO-2"), *three = named(all, "ZeRO-3"), *megatron = named(all, "Megatron"),
+      *mesh = named(all, "uniform mesh");
   REQUIRE((two && three && megatron && mesh));
   int whole = 0;
   for (int v = 0; v < g.node_count(); ++v) {
     auto const i = static_cast<std::size_t>(v);
     CHECK(two->nodes[i].sharding == three->nodes[i].sharding);
-    CHECK(two->nodes[i].zero != zero_stage::weights);
-    whole += three->nodes[i].zero == zero_stage::weights;
-    if (batch[i]) CHECK(two->nodes[i].sharding == sharding{0, {{batch[i], 16, 1}}});
+    CHECK(two->nodes[i].zero != ir::zero_stage::weights);
+    whole += three->nodes[i].zero == ir::zero_stage::weights;
+    if (batch[i]) CHECK(two->nodes[i].sharding == ir::sharding{0, {{batch[i], 16, 1}}});
     i64 samples = 1;
-    for (mesh_axis const& a : megatron->nodes[i].sharding.axes) if (batch[i] && a.letter == batch[i]) samples *= a.degree;
+    for (ir::mesh_axis const& a : megatron->nodes[i].sharding.axes) if (batch[i] && a.letter == batch[i]) samples *= a.degree;
     if (batch[i]) CHECK(16 / samples <= 8);                      // groups lie within a node
   }
   CHECK(whole >= 10);
@@ -80,16 +81,18 @@ TEST_CASE("strategies: each is what it says") {
   int columns = 0, rows = 0;
   for (int v = 0; v < g.node_count(); ++v)
     if (g.node(v).op.is<linear>())
-      for (mesh_axis const& a : megatron->nodes[static_cast<std::size_t>(v)].sharding.axes) { columns += a.letter == 'o'; rows += a.letter == 'i'; }
+      for (ir::mesh_axis const& a : megatron->nodes[static_cast<std::size_t>(v)].sharding.axes) {
+        columns += a.letter == 'o'; rows += a.letter == 'i';
+      }
   CHECK(columns + rows > 0);
-  CHECK_FALSE(named(strategies(zoo::make("mlp_unify", 64), preset("summit:1"), analytical{}, {}, {.mcmc_steps = 0}), "Megatron"));
-  CHECK_FALSE(named(strategies(zoo::make("mlp_unify", 64), preset("summit:1"), analytical{}, {}, {.mcmc_steps = 0}), "random walk"));
+  CHECK_FALSE(named(strategies(zoo::make("mlp_unify", 64), preset("summit:1"), cost::analytical{}, {}, {.mcmc_steps = 0}), "Megatron"));
+  CHECK_FALSE(named(strategies(zoo::make("mlp_unify", 64), preset("summit:1"), cost::analytical{}, {}, {.mcmc_steps = 0}), "random walk"));
 }
 
 TEST_CASE("strategies: experts keep tables in parts and samples apart") {
   machine const on = dgx(1);
   computation_graph const g = zoo::make("dlrm", 64 * 8);
-  auto const all = strategies(g, on, analytical{}, {}, {.mcmc_steps = 0});
+  auto const all = strategies(g, on, cost::analytical{}, {}, {.mcmc_steps = 0});
   baseline const* e = named(all, "expert");
   REQUIRE(e);
   std::string const batch = batch_loops(g, g.node_count());
@@ -110,7 +113,7 @@ TEST_CASE("strategies: a random walk is repeated by its seed, and never ends beh
   machine const on = preset("logical:4");
   computation_graph const g = zoo::make_reduced("bert_large", 24);
   training_graph const t = differentiate(g);
-  mapping_problem const p = make_problem(t, on, analytical{});
+  mapping_problem const p = make_problem(t, on, cost::analytical{});
   assignment const from = data_parallel(p, batch_loops(g, p.operators()));
   evaluator const price(p);
   assignment const a = random_walk(p, from, {.mcmc_steps = 2000, .seed = 3});
@@ -122,7 +125,7 @@ TEST_CASE("strategies: a random walk is repeated by its seed, and never ends beh
 TEST_CASE("Megatron is a strategy for attention of one packed tensor too, and none where nothing attends") {
   machine const on = preset("logical:4");
   auto const found = [&](computation_graph const& g) {
-    auto const all = strategies(g, on, analytical{});
+    auto const all = strategies(g, on, cost::analytical{});
     return std::any_of(all.begin(), all.end(), [](baseline const& b) { return b.name == "Megatron"; });
   };
   std::string const small = "gpt3_1b3:layers=1,hidden=64,heads=4,seq=32,vocab=64,wide=128,packed=";
@@ -136,14 +139,15 @@ TEST_CASE("BERT-Large within a node: what experts do (Megatron) is found, block 
   computation_graph const g = zoo::make("bert_large:layers=4", 8);
   search_options o;
   o.optimizer.kind = optimizer_kind::adamw;
-  search_result const r = optimize(g, on, analytical{}, o);
+  search_result const r = optimize(g, on, cost::analytical{}, o);
   REQUIRE(r.feasible());
-  auto const all = strategies(g, on, analytical{}, o);
+  auto const all = strategies(g, on, cost::analytical{}, o);
   auto const megatron = std::find_if(all.begin(), all.end(), [](baseline const& b) { return b.name == "Megatron"; });
   REQUIRE(megatron != all.end());
   CHECK(r.cost.seconds <= megatron->cost.seconds);
   auto splits = [&](int v, char letter) {
-    for (mesh_axis const& a : r.plan.nodes[static_cast<std::size_t>(v)].sharding.axes) if (a.letter == letter && a.degree > 1) return true;
+    for (ir::mesh_axis const& a : r.plan.nodes[static_cast<std::size_t>(v)].sharding.axes)
+      if (a.letter == letter && a.degree > 1) return true;
     return false;
   };
   int columns = 0, rows = 0, heads = 0, norms = 0;

@@ -24,8 +24,8 @@ plan sample() {
 }
 
 // The file of `sample` with one change, its checksum left as it was unless the change asks for a new one.
-std::string changed(void (*change)(json&)) {
-  json j = encode(sample());
+std::string changed(void (*change)(core::json&)) {
+  core::json j = encode(sample());
   change(j);
   return j.dump();
 }
@@ -57,14 +57,14 @@ TEST_CASE("a node's text is that of its value, and names cannot stand in the nod
   std::mt19937 r(5);
   for (int turn = 0; turn < 200; ++turn) {
     plan p = test::random_plan(r);
-    for (op_strategy& n : p.nodes) n.zero = static_cast<zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
     for (op_strategy const& n : p.nodes) {
       std::string text;
       detail::put_node(text, n);
       REQUIRE(text == detail::encode_node(n).dump(-1, ' ', true));
     }
     p.model = turn % 2 ? "\"nodes\":\"\"" : "\\\"nodes\":\"\",\"nodes\":[]";
-    json const j = encode(p);
+    core::json const j = encode(p);
     REQUIRE(j["checksum"] == detail::checksum_of(p));
     REQUIRE(decode(j, "p") == p);
   }
@@ -75,13 +75,14 @@ TEST_CASE("reading and writing a plan of many operators takes time in proportion
     plan p = sample();
     p.peak_bytes.clear();
     p.nodes.assign(static_cast<std::size_t>(n), p.nodes[0]);
-    json const j = encode(p);
+    core::json const j = encode(p);
     return tests::cpu_seconds([&] {
       if (writes) encode(p);
       else decode(j, "p");
     });
   };
-  for (bool writes : {false, true}) CHECK(seconds(8000, writes) < 12 * seconds(2000, writes) + 0.005);   // linear: 4 to 5 times; quadratic: 16
+  for (bool writes : {false, true})
+    CHECK(seconds(8000, writes) < 12 * seconds(2000, writes) + 0.005);   // linear: 4 to 5 times; quadratic: 16
 }
 
 TEST_CASE("reals keep every bit") {
@@ -94,67 +95,72 @@ TEST_CASE("reals keep every bit") {
 }
 
 TEST_CASE("the schema version stands first, and keys may come in any order") {
-  json const j = encode(sample());
+  core::json const j = encode(sample());
   CHECK(j.begin().key() == "tensorpar_plan");
-  json backwards = json::object();
+  core::json backwards = core::json::object();
   for (auto it = j.rbegin(); it != j.rend(); ++it) backwards[it.key()] = it.value();
   CHECK(decode(backwards, "t") == sample());
 }
 
 TEST_CASE("refusals name the file, the key and what is valid") {
-  struct example { void (*change)(json&); char const *where, *problem, *valid; };
+  struct example { void (*change)(core::json&); char const *where, *problem, *valid; };
   example const all[] = {
-      {[](json& j) { j["tensorpar_plan"] = 3; }, "plan.json: tensorpar_plan", "schema version 3", "version 1 or 2"},
-      {[](json& j) { j["tensorpar_plan"] = "1"; }, "plan.json: tensorpar_plan", "not a whole number", "a whole number"},
-      {[](json& j) { j.erase("tensorpar_plan"); }, "plan.json", "not a tensorpar plan", "tensorpar_plan"},
-      {[](json& j) { j = json::array(); }, "plan.json", "not a tensorpar plan", "an object"},
-      {[](json& j) { j.erase("nodes"); }, "plan.json", "\"nodes\" is missing", "an object that has it"},
-      {[](json& j) { j["extra"] = 1; }, "plan.json: \"extra\"", "unknown key", "hash"},
-      {[](json& j) { j["model"] = 7; }, "plan.json: model", "not a text", "a text"},
-      {[](json& j) { j["graph"] = "xyz"; }, "plan.json: graph", "not a hash", "16 lower-case"},
-      {[](json& j) { j["graph"] = "0123456789ABCDEF"; }, "plan.json: graph", "not a hash", "16 lower-case"},
-      {[](json& j) { j["micro_batches"] = 0; }, "plan.json: micro_batches", "out of range", "from 1"},
-      {[](json& j) { j["micro_batches"] = 1.5; }, "plan.json: micro_batches", "not a whole number", "from 1"},
-      {[](json& j) { j["micro_batches"] = 99999999999; }, "plan.json: micro_batches", "out of range", "1048576"},
-      {[](json& j) { j["micro_batches"] = std::numeric_limits<u64>::max(); }, "plan.json: micro_batches", "out of range", "1048576"},
-      {[](json& j) { j["optimizer"]["kind"] = "adam"; }, "plan.json: optimizer.kind", "\"adam\" is none of them", "sgd, momentum, adamw"},
-      {[](json& j) { j["optimizer"]["beta1"] = nullptr; }, "plan.json: optimizer.beta1", "not a number", "a number from"},
-      {[](json& j) { j["optimizer"]["beta1"] = -1; }, "plan.json: optimizer.beta1", "out of range", "a number from"},
-      {[](json& j) { j["cluster"]["device"] = json::array(); }, "plan.json: cluster.device", "a list of 0", "from 1"},
-      {[](json& j) { j["cluster"]["device"][2] = 1; }, "plan.json: cluster.device[2]", "out of range", "from 0 to 0"},
-      {[](json& j) { j["cluster"]["links"] = json::array(); }, "plan.json: cluster.links", "a list of 0", "from 1"},
-      {[](json& j) { j["cluster"]["links"][1]["group"] = 3; }, "plan.json: cluster.links[1].group", "out of range", "from 4"},
-      {[](json& j) { j["cluster"]["links"][0]["bandwidth"] = 0; }, "plan.json: cluster.links[0].bandwidth", "out of range",
+      {[](core::json& j) { j["tensorpar_plan"] = 3; }, "plan.json: tensorpar_plan", "schema version 3", "version 1 or 2"},
+      {[](core::json& j) { j["tensorpar_plan"] = "1"; }, "plan.json: tensorpar_plan", "not a whole number", "a whole number"},
+      {[](core::json& j) { j.erase("tensorpar_plan"); }, "plan.json", "not a tensorpar plan", "tensorpar_plan"},
+      {[](core::json& j) { j = core::json::array(); }, "plan.json", "not a tensorpar plan", "an object"},
+      {[](core::json& j) { j.erase("nodes"); }, "plan.json", "\"nodes\" is missing", "an object that has it"},
+      {[](core::json& j) { j["extra"] = 1; }, "plan.json: \"extra\"", "unknown key", "hash"},
+      {[](core::json& j) { j["model"] = 7; }, "plan.json: model", "not a text", "a text"},
+      {[](core::json& j) { j["graph"] = "xyz"; }, "plan.json: graph", "not a hash", "16 lower-case"},
+      {[](core::json& j) { j["graph"] = "0123456789ABCDEF"; }, "plan.json: graph", "not a hash", "16 lower-case"},
+      {[](core::json& j) { j["micro_batches"] = 0; }, "plan.json: micro_batches", "out of range", "from 1"},
+      {[](core::json& j) { j["micro_batches"] = 1.5; }, "plan.json: micro_batches", "not a whole number", "from 1"},
+      {[](core::json& j) { j["micro_batches"] = 99999999999; }, "plan.json: micro_batches", "out of range", "1048576"},
+      {[](core::json& j) { j["micro_batches"] = std::numeric_limits<u64>::max(); }, "plan.json: micro_batches", "out of range", "1048576"},
+      {[](core::json& j) { j["optimizer"]["kind"] = "adam"; }, "plan.json: optimizer.kind", "\"adam\" is none of them",
+       "sgd, momentum, adamw"},
+      {[](core::json& j) { j["optimizer"]["beta1"] = nullptr; }, "plan.json: optimizer.beta1", "not a number", "a number from"},
+      {[](core::json& j) { j["optimizer"]["beta1"] = -1; }, "plan.json: optimizer.beta1", "out of range", "a number from"},
+      {[](core::json& j) { j["cluster"]["device"] = core::json::array(); }, "plan.json: cluster.device", "a list of 0", "from 1"},
+      {[](core::json& j) { j["cluster"]["device"][2] = 1; }, "plan.json: cluster.device[2]", "out of range", "from 0 to 0"},
+      {[](core::json& j) { j["cluster"]["links"] = core::json::array(); }, "plan.json: cluster.links", "a list of 0", "from 1"},
+      {[](core::json& j) { j["cluster"]["links"][1]["group"] = 3; }, "plan.json: cluster.links[1].group", "out of range", "from 4"},
+      {[](core::json& j) { j["cluster"]["links"][0]["bandwidth"] = 0; }, "plan.json: cluster.links[0].bandwidth", "out of range",
        "a number from 1"},
-      {[](json& j) { j["cluster"]["kinds"][0]["memory"] = -5; }, "plan.json: cluster.kinds[0].memory", "out of range", "from 1"},
-      {[](json& j) { j["nodes"] = 3; }, "plan.json: nodes", "not a list", "a list"},
-      {[](json& j) { j["nodes"][0]["start"] = 4; }, "plan.json: nodes[0].start", "out of range", "from 0 to 3"},
-      {[](json& j) { j["nodes"][0]["axes"][0]["degree"] = 1000000000; }, "plan.json: nodes[0].axes[0].degree", "out of range",
+      {[](core::json& j) { j["cluster"]["kinds"][0]["memory"] = -5; }, "plan.json: cluster.kinds[0].memory", "out of range", "from 1"},
+      {[](core::json& j) { j["nodes"] = 3; }, "plan.json: nodes", "not a list", "a list"},
+      {[](core::json& j) { j["nodes"][0]["start"] = 4; }, "plan.json: nodes[0].start", "out of range", "from 0 to 3"},
+      {[](core::json& j) { j["nodes"][0]["axes"][0]["degree"] = 1000000000; }, "plan.json: nodes[0].axes[0].degree", "out of range",
        "from 1 to 4"},
-      {[](json& j) { j["nodes"][0]["axes"][1]["degree"] = 4; }, "plan.json: nodes[0].axes[1].degree", "the mesh has 8 devices",
+      {[](core::json& j) { j["nodes"][0]["axes"][1]["degree"] = 4; }, "plan.json: nodes[0].axes[1].degree", "the mesh has 8 devices",
        "at most 4"},
-      {[](json& j) { j["nodes"][0]["axes"][0]["degree"] = 0; }, "plan.json: nodes[0].axes[0].degree", "out of range", "from 1"},
-      {[](json& j) { j["nodes"][0]["axes"][1]["stride"] = 3; }, "plan.json: nodes[0].axes[1].stride", "reaches device 5", "devices 0 to 3"},
-      {[](json& j) { j["nodes"][0]["axes"][1]["letter"] = "ab"; }, "plan.json: nodes[0].axes[1].letter", "not a loop", "one letter"},
-      {[](json& j) { j["node_order"] = 3; }, "plan.json: node_order", "not a list", "a list"},
-      {[](json& j) { j["node_order"] = json::array(); }, "plan.json: node_order", "a list of 0", "from 1"},
-      {[](json& j) { j["node_order"] = {0, 1}; }, "plan.json: node_order", "an order of 2 operators where the plan decides about 3", "every operator once"},
-      {[](json& j) { j["node_order"] = {0, 3, 1}; }, "plan.json: node_order[1]", "operator 3", "operators 0 to 2"},
-      {[](json& j) { j["node_order"] = {0, 2, 2}; }, "plan.json: node_order[2]", "operator 2 comes twice", "every operator once"},
-      {[](json& j) { j["node_order"] = {0, 2, "b"}; }, "plan.json: node_order[2]", "not a whole number", "a whole number"},
-      {[](json& j) { j["node_order"] = {0, 2, 1}; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["node_order"] = {0, 2, 1}; j["pipeline"] = 1; }, "plan.json: node_order", "beside a pipeline", "one of the two"},
-      {[](json& j) { j["predicted"]["peak_bytes"].erase(0); }, "plan.json: predicted.peak_bytes", "one entry per device", "4 entries"},
-      {[](json& j) { j["predicted"]["cost"] = "fast"; }, "plan.json: predicted.cost", "not a number", "a number from"},
-      {[](json& j) { j["predicted"]["tasks"] = "0123456789abcdef"; }, "plan.json: predicted", "belong together", "both, or neither"},
-      {[](json& j) { j["predicted"]["tasks"] = j["predicted"]["offsets"] = "7"; }, "plan.json: predicted.tasks", "not a hash", "16 lower-case"},
+      {[](core::json& j) { j["nodes"][0]["axes"][0]["degree"] = 0; }, "plan.json: nodes[0].axes[0].degree", "out of range", "from 1"},
+      {[](core::json& j) { j["nodes"][0]["axes"][1]["stride"] = 3; }, "plan.json: nodes[0].axes[1].stride", "reaches device 5",
+       "devices 0 to 3"},
+      {[](core::json& j) { j["nodes"][0]["axes"][1]["letter"] = "ab"; }, "plan.json: nodes[0].axes[1].letter", "not a loop", "one letter"},
+      {[](core::json& j) { j["node_order"] = 3; }, "plan.json: node_order", "not a list", "a list"},
+      {[](core::json& j) { j["node_order"] = core::json::array(); }, "plan.json: node_order", "a list of 0", "from 1"},
+      {[](core::json& j) { j["node_order"] = {0, 1}; }, "plan.json: node_order", "an order of 2 operators where the plan decides about 3",
+       "every operator once"},
+      {[](core::json& j) { j["node_order"] = {0, 3, 1}; }, "plan.json: node_order[1]", "operator 3", "operators 0 to 2"},
+      {[](core::json& j) { j["node_order"] = {0, 2, 2}; }, "plan.json: node_order[2]", "operator 2 comes twice", "every operator once"},
+      {[](core::json& j) { j["node_order"] = {0, 2, "b"}; }, "plan.json: node_order[2]", "not a whole number", "a whole number"},
+      {[](core::json& j) { j["node_order"] = {0, 2, 1}; }, "plan.json: checksum", "edited", "plan again"},
+      {[](core::json& j) { j["node_order"] = {0, 2, 1}; j["pipeline"] = 1; }, "plan.json: node_order", "beside a pipeline",
+       "one of the two"},
+      {[](core::json& j) { j["predicted"]["peak_bytes"].erase(0); }, "plan.json: predicted.peak_bytes", "one entry per device",
+       "4 entries"}, {[](core::json& j) { j["predicted"]["cost"] = "fast"; }, "plan.json: predicted.cost", "not a number", "a number from"},
+      {[](core::json& j) { j["predicted"]["tasks"] = "0123456789abcdef"; }, "plan.json: predicted", "belong together", "both, or neither"},
+      {[](core::json& j) { j["predicted"]["tasks"] = j["predicted"]["offsets"] = "7"; }, "plan.json: predicted.tasks", "not a hash",
+       "16 lower-case"},
       // values that are fine one by one, but not what was written
-      {[](json& j) { j["nodes"][0]["axes"][0]["letter"] = "1"; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["predicted"]["step_seconds"] = 0.2; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["model"] = "cnn"; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["hash"] = "0000000000000000"; }, "plan.json: hash", "the hash is not the plan's", ""},
-      {[](json& j) { j["checksum"] = "0000000000000000"; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["checksum"] = 5; }, "plan.json: checksum", "not a hash", "16 lower-case"},
+      {[](core::json& j) { j["nodes"][0]["axes"][0]["letter"] = "1"; }, "plan.json: checksum", "edited", "plan again"},
+      {[](core::json& j) { j["predicted"]["step_seconds"] = 0.2; }, "plan.json: checksum", "edited", "plan again"},
+      {[](core::json& j) { j["model"] = "cnn"; }, "plan.json: checksum", "edited", "plan again"},
+      {[](core::json& j) { j["hash"] = "0000000000000000"; }, "plan.json: hash", "the hash is not the plan's", ""},
+      {[](core::json& j) { j["checksum"] = "0000000000000000"; }, "plan.json: checksum", "edited", "plan again"},
+      {[](core::json& j) { j["checksum"] = 5; }, "plan.json: checksum", "not a hash", "16 lower-case"},
   };
   for (example const& e : all) {
     std::string const text = changed(e.change);
@@ -226,7 +232,7 @@ TEST_CASE("a plan's file says what the loss is only where it is a sum; without i
   CHECK(decode_plan(encode(p).dump(), "t") == p);
   CHECK(p.hash() != mean);
   for (char const* text : {"mean", "as_graph", "product"}) {
-    json j = encode(p);
+    core::json j = encode(p);
     j["reduction"] = text;
     CHECK(std::string(refusal(j.dump()).what()).find("reduction") != std::string::npos);
   }

@@ -26,8 +26,8 @@ TEST_CASE("random pipelines survive encoding") {
 TEST_CASE("a damaged pipeline is refused by key") {
   std::mt19937 draw(2);
   pipeline const p = random_pipeline(residual_mlp(), {.devices = 4, .sizes = false}, 1, 4, draw).pipeline;
-  auto refuses = [&](std::function<void(json&)> const& change, char const* where, char const* what) {
-    json j = detail::encode_pipeline(p);
+  auto refuses = [&](std::function<void(tensorpar::core::json&)> const& change, char const* where, char const* what) {
+    tensorpar::core::json j = detail::encode_pipeline(p);
     change(j);
     CAPTURE(where);
     try {
@@ -40,18 +40,19 @@ TEST_CASE("a damaged pipeline is refused by key") {
       CHECK(text.find(what) != std::string::npos);
     }
   };
-  refuses([](json& j) { j.erase("groups"); }, "f.json: pipeline", "\"groups\" is missing");
-  refuses([](json& j) { j["more"] = 1; }, "more", "unknown key");
-  refuses([](json& j) { j["mini_batch"] = 0; }, "pipeline.mini_batch", "out of range");
-  refuses([](json& j) { j["unit"] = 5; }, "pipeline.unit", "out of range");
-  refuses([](json& j) { j["groups"][0]["count"] = 9; }, "pipeline.groups[0].count", "out of range");
-  refuses([](json& j) { j["stages"][0]["nodes"] = {3, 3}; }, "pipeline.stages[0].nodes[1]", "out of range");
-  refuses([](json& j) { j["stages"][0]["nodes"] = json::array(); }, "pipeline.stages[0].nodes", "a list of 0");
-  refuses([](json& j) { j["stages"][0]["micro_batch"] = 3; }, "pipeline.stages[0].micro_batch", "divides 4");
-  refuses([](json& j) { j["stages"][0]["recompute"] = 1; }, "pipeline.stages[0].recompute", "not a truth value");
-  refuses([](json& j) { j["stages"][0]["group"] = -1; }, "pipeline.stages[0].group", "out of range");
-  refuses([](json& j) { j["schedule"].erase(0); }, "pipeline.schedule", "a list of");
+  refuses([](tensorpar::core::json& j) { j.erase("groups"); }, "f.json: pipeline", "\"groups\" is missing");
+  refuses([](tensorpar::core::json& j) { j["more"] = 1; }, "more", "unknown key");
+  refuses([](tensorpar::core::json& j) { j["mini_batch"] = 0; }, "pipeline.mini_batch", "out of range");
+  refuses([](tensorpar::core::json& j) { j["unit"] = 5; }, "pipeline.unit", "out of range");
+  refuses([](tensorpar::core::json& j) { j["groups"][0]["count"] = 9; }, "pipeline.groups[0].count", "out of range");
+  refuses([](tensorpar::core::json& j) { j["stages"][0]["nodes"] = {3, 3}; }, "pipeline.stages[0].nodes[1]", "out of range");
+  refuses([](tensorpar::core::json& j) { j["stages"][0]["nodes"] = tensorpar::core::json::array(); }, "pipeline.stages[0].nodes",
+          "a list of 0");
+  refuses([](tensorpar::core::json& j) { j["stages"][0]["micro_batch"] = 3; }, "pipeline.stages[0].micro_batch", "divides 4");
+  refuses([](tensorpar::core::json& j) { j["stages"][0]["recompute"] = 1; }, "pipeline.stages[0].recompute", "not a truth value");
+  refuses([](tensorpar::core::json& j) { j["stages"][0]["group"] = -1; }, "pipeline.stages[0].group", "out of range");
+  refuses([](tensorpar::core::json& j) { j["schedule"].erase(0); }, "pipeline.schedule", "a list of");
   for (char const* bad : {"", "F", "F0", "F0.", "X0.0", "F0.9", "F99.0", "F0.0 ", "F00.0", "F0.00", "F-1.0", "F0.1234567890123", "f0.0"})
-    refuses([&](json& j) { j["schedule"][0][0] = bad; }, "pipeline.schedule[0][0]", "not a pass");
-  refuses([](json& j) { j["schedule"][0][0] = 7; }, "pipeline.schedule[0][0]", "not a text");
+    refuses([&](tensorpar::core::json& j) { j["schedule"][0][0] = bad; }, "pipeline.schedule[0][0]", "not a pass");
+  refuses([](tensorpar::core::json& j) { j["schedule"][0][0] = 7; }, "pipeline.schedule[0][0]", "not a text");
 }

@@ -9,7 +9,7 @@ using namespace tensorpar;
 using tensorpar::detail::plan_reader;
 
 TEST_CASE("what is right is read") {
-  json const j = parse_json(R"({"a": {"list": [1, 2.5, "x"]}, "hash": "00ff00ff00ff00ff"})", "f");
+  core::json const j = core::parse_json(R"({"a": {"list": [1, 2.5, "x"]}, "hash": "00ff00ff00ff00ff"})", "f");
   plan_reader const r{j, "f", ""};
   r.object({"a", "hash", "other"});
   plan_reader const list = r["a"]["list"];
@@ -18,7 +18,7 @@ TEST_CASE("what is right is read") {
   CHECK(list[std::size_t{0}].bounded(1, 1) == 1);
   CHECK(list[std::size_t{1}].real(0) == 2.5);
   CHECK(list[2].text() == "x");
-  json const wholes = parse_json("[1e9, -2.0, 9.2e18]", "f");
+  core::json const wholes = core::parse_json("[1e9, -2.0, 9.2e18]", "f");
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{0}].integer(0, INT64_MAX) == 1'000'000'000);
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{1}].integer() == -2);
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{2}].integer() == 9'200'000'000'000'000'000);
@@ -47,7 +47,7 @@ TEST_CASE("what is wrong is named") {
            wrong{"\"1\"", "not a number", "f", "from 0.0", [](plan_reader const& r) { r.real(0); }},
            wrong{"-1e-3", "is out of range", "f", "from 0.0", [](plan_reader const& r) { r.real(0); }}}) {
     CAPTURE(std::string(w.text));
-    json const j = parse_json(w.text, "f");
+    core::json const j = core::parse_json(w.text, "f");
     try {
       w.read(plan_reader{j, "f", ""});
       FAIL_CHECK("accepted");

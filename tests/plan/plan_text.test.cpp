@@ -23,8 +23,10 @@ template <class Read> outcome outcome_of(Read const& read) {
 }
 /// A text that may be no plan any more: a few bytes changed, left out or said twice, most of them among the nodes.
 std::string damaged(std::string text, std::mt19937& r) {
-  static constexpr std::string_view bits[] = {"{", "}", "[", "]", ",", ":", "\"", "-", "1", "0", "1e0", ".5", "null", "true", "false", "\"start\":1,",
-                                              "\"axes\":[],", "\"sharding\":\"none\",", "\"recompute\":true,", "\"o\"", "99999999999", "{}"};
+  static constexpr std::string_view bits[] = {"{", "}", "[", "]", ",", ":", "\"", "-", "1", "0", "1e0", ".5", "null", "true", "false",
+                                              "\"start\":1,",
+                                              "\"axes\":[],", "\"sharding\":\"none\",", "\"recompute\":true,", "\"o\"", "99999999999",
+                                                  "{}"};
   std::size_t const nodes = text.find("\"nodes\"");
   for (int k = 0, n = 1 + static_cast<int>(r() % 2); k < n && !text.empty(); ++k) {
     std::size_t const from = r() % 4 && nodes < text.size() ? nodes : 0, at = from + r() % (text.size() - from);
@@ -40,7 +42,7 @@ std::string damaged(std::string text, std::mt19937& r) {
 plan saving(std::mt19937& r) {
   plan p = test::random_plan(r);
   if (p.pipeline.empty())
-    for (op_strategy& n : p.nodes) n.zero = static_cast<zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
   return p;
 }
 
@@ -66,7 +68,8 @@ TEST_CASE("what is no plan any more is refused as a value of it is") {
     plan const p = saving(r);
     std::string const text = damaged(encode(p).dump(r() % 2 ? 1 : -1), r);
     CAPTURE(text);
-    outcome const here = outcome_of([&] { return decode_plan(text, "t"); }), there = outcome_of([&] { return decode(parse_json(text, "t"), "t"); });
+    outcome const here = outcome_of([&] { return decode_plan(text, "t"); }),
+        there = outcome_of([&] { return decode(core::parse_json(text, "t"), "t"); });
     CHECK(here == there);
     refused += !here.read;
   }
@@ -77,9 +80,10 @@ TEST_CASE("a node that no plan can hold is not written") {
   plan p;
   p.cluster = make_cluster("t", {"d", 1e9, 1e9, 1 << 20, 0}, 4, 4, {"in", 4, 1e-6, 1e9}, {});
   p.reduction = loss_reduction::mean;
-  for (sharding const& s : {sharding{-1, {}}, sharding{4, {}}, sharding{0, {{'-', 2, 1}}}, sharding{0, {{'o', 0, 1}}}, sharding{0, {{'o', 5, 1}}},
-                          sharding{1, {{'o', 4, 1}}}, sharding{0, {{'o', 2, 1}, {'i', 4, 1}}}, sharding{0, {{'o', 2, 8}}}}) {
-    p.nodes = {{s, zero_stage::none, false}};
+  for (ir::sharding const& s : {ir::sharding{-1, {}}, ir::sharding{4, {}}, ir::sharding{0, {{'-', 2, 1}}}, ir::sharding{0, {{'o', 0, 1}}},
+                                ir::sharding{0, {{'o', 5, 1}}},
+                          ir::sharding{1, {{'o', 4, 1}}}, ir::sharding{0, {{'o', 2, 1}, {'i', 4, 1}}}, ir::sharding{0, {{'o', 2, 8}}}}) {
+    p.nodes = {{s, ir::zero_stage::none, false}};
     CHECK_THROWS_AS(text_of(p, "t"), error);
     CHECK_THROWS_AS(decode(encode(p), "t"), error);
   }
@@ -90,7 +94,7 @@ TEST_CASE("twice as many nodes take no more than about twice as long to write an
   p.cluster = make_cluster("t", {"d", 1e9, 1e9, 1 << 20, 0}, 8, 8, {"in", 8, 1e-6, 1e9}, {});
   p.reduction = loss_reduction::mean;
   auto const seconds = [&](std::size_t n) {
-    p.nodes.assign(n, {{0, {{'0', 4, 2}, {'o', 2, 1}}}, zero_stage::updates, true});
+    p.nodes.assign(n, {{0, {{'0', 4, 2}, {'o', 2, 1}}}, ir::zero_stage::updates, true});
     return tests::cpu_seconds([&] { CHECK(decode_plan(text_of(p, "t"), "t").nodes.size() == n); });
   };
   double const some = seconds(10'000);

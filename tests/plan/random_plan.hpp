@@ -44,13 +44,14 @@ inline plan random_plan(std::mt19937& r) {
       stride *= degree;
     }
     c.sharding.start = below(static_cast<int>(devices - stride + 1));
-    if (below(2)) c.zero = static_cast<zero_stage>(below(3));
+    if (below(2)) c.zero = static_cast<ir::zero_stage>(below(3));
     c.recompute = below(4) == 0;
     p.nodes.push_back(c);
   }
   if (below(2)) {
     for (int v = 0; v < static_cast<int>(p.nodes.size()); ++v) p.node_order.push_back(v);
-    for (std::size_t i = p.node_order.size(); i > 1; --i) std::swap(p.node_order[i - 1], p.node_order[static_cast<std::size_t>(below(static_cast<int>(i)))]);
+    for (std::size_t i = p.node_order.size(); i > 1; --i)
+      std::swap(p.node_order[i - 1], p.node_order[static_cast<std::size_t>(below(static_cast<int>(i)))]);
   }
   p.cost = real();
   p.bound = real();

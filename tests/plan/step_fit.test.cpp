@@ -100,14 +100,15 @@ TEST_CASE("steps that save memory, and those of pipelines, agree with their plan
     p.optimizer.kind = static_cast<optimizer_kind>(turn % 3);
     p.optimizer.clip_norm = turn % 2;
     p.micro_batches = 1 + turn % 4;
-    for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-    planned_step const s = memory_pass(differentiate(g, options_of(p)), p);
+    for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+    planned_step const s = tensorpar::passes::memory_pass(differentiate(g, options_of(p)), p);
     CHECK(said(s.graph, s.plan).empty());
     plan q = random_pipeline(g, {.devices = 4}, 1, 4, draw);
     q.optimizer = p.optimizer;
-    planned_step const e = pipeline_pass(g, q);
+    planned_step const e = tensorpar::passes::pipeline_pass(g, q);
     CHECK(disagreement(e.graph, e.plan).empty());
-    CHECK_THROWS_WITH_AS(pipeline_pass(rebatch(g, 2), q), doctest::Contains("for another batch size"), error);
+    CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(tensorpar::ir::rebatch(g, 2), q), doctest::Contains("for another batch size"),
+                         error);
     CHECK_NOTHROW(fitting(e.graph, e.plan));
     plan other = e.plan;
     other.micro_batches = 2;

@@ -12,9 +12,9 @@ using namespace tensorpar;
 
 namespace {
 
-bool disjoint(std::vector<lifetime> const& all, packing const& p) {
+bool disjoint(std::vector<passes::lifetime> const& all, passes::packing const& p) {
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (p.offset[i] % arena_alignment || p.offset[i] < 0 || p.offset[i] + all[i].bytes > p.bytes) return false;
+    if (p.offset[i] % passes::arena_alignment || p.offset[i] < 0 || p.offset[i] + all[i].bytes > p.bytes) return false;
     for (std::size_t j = 0; j < i; ++j) {
       bool const together = all[i].first <= all[j].last && all[j].first <= all[i].last;
       if (together && all[i].bytes && all[j].bytes && p.offset[i] < p.offset[j] + all[j].bytes && p.offset[j] < p.offset[i] + all[i].bytes)
@@ -25,7 +25,7 @@ bool disjoint(std::vector<lifetime> const& all, packing const& p) {
 }
 
 // The optimum: some order, each at the lowest place that is free, reaches it.
-i64 brute_force(std::vector<lifetime> const& all) {
+i64 brute_force(std::vector<passes::lifetime> const& all) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   i64 best = -1;
@@ -39,30 +39,30 @@ i64 brute_force(std::vector<lifetime> const& all) {
         for (std::size_t m = 0; m < k; ++m) {
           std::size_t const j = order[m];
           if (all[i].last < all[j].first || all[j].last < all[i].first) continue;
-          if (at[i] < at[j] + aligned(all[j].bytes) && at[j] < at[i] + aligned(all[i].bytes)) {
-            at[i] = at[j] + aligned(all[j].bytes);
+          if (at[i] < at[j] + passes::aligned(all[j].bytes) && at[j] < at[i] + passes::aligned(all[i].bytes)) {
+            at[i] = at[j] + passes::aligned(all[j].bytes);
             moved = true;
           }
         }
       }
-      end = std::max(end, at[i] + aligned(all[i].bytes));
+      end = std::max(end, at[i] + passes::aligned(all[i].bytes));
     }
     if (best < 0 || end < best) best = end;
   } while (std::next_permutation(order.begin(), order.end()));
   return best;
 }
 
-i64 live_by_hand(std::vector<lifetime> const& all) {
+i64 live_by_hand(std::vector<passes::lifetime> const& all) {
   i64 most = 0;
-  for (lifetime const& x : all)                          // the most lives at some start
-    most = std::max(most, std::accumulate(all.begin(), all.end(), i64{0}, [&](i64 n, lifetime const& y) {
-                      return y.first <= x.first && x.first <= y.last ? n + aligned(y.bytes) : n;
+  for (passes::lifetime const& x : all)                          // the most lives at some start
+    most = std::max(most, std::accumulate(all.begin(), all.end(), i64{0}, [&](i64 n, passes::lifetime const& y) {
+                      return y.first <= x.first && x.first <= y.last ? n + passes::aligned(y.bytes) : n;
                     }));
   return most;
 }
 
-std::vector<lifetime> random_lives(std::mt19937& r, int n, int tasks, int largest) {
-  std::vector<lifetime> all;
+std::vector<passes::lifetime> random_lives(std::mt19937& r, int n, int tasks, int largest) {
+  std::vector<passes::lifetime> all;
   for (int i = 0; i < n; ++i) {
     int const a = static_cast<int>(r() % static_cast<unsigned>(tasks)), b = static_cast<int>(r() % static_cast<unsigned>(tasks));
     all.push_back({static_cast<i64>(r() % static_cast<unsigned>(largest)), std::min(a, b), std::max(a, b)});
@@ -71,8 +71,8 @@ std::vector<lifetime> random_lives(std::mt19937& r, int n, int tasks, int larges
 }
 
 // Activations that live until their backward operator, gradients and workspaces that pass by: a training step.
-std::vector<lifetime> training_lives(std::mt19937& r, int layers) {
-  std::vector<lifetime> all;
+std::vector<passes::lifetime> training_lives(std::mt19937& r, int layers) {
+  std::vector<passes::lifetime> all;
   int const end = 4 * layers;
   for (int i = 0; i < layers; ++i) {
     i64 const bytes = 1024 * (1 + static_cast<i64>(r() % 64));
@@ -101,11 +101,11 @@ TEST_CASE("packings are disjoint, aligned and not below the bound") {
   std::mt19937 r(1);
   for (int turn = 0; turn < 400; ++turn) {
     auto const all = random_lives(r, 1 + static_cast<int>(r() % 40), 1 + static_cast<int>(r() % 30), turn % 2 ? 300 : 100000);
-    CHECK(max_live(all) == live_by_hand(all));
-    for (packing const& p : {detail::pack_nested(all), detail::pack_in_time(all, false), detail::pack_in_time(all, true),
-                             detail::pack_by_size(all), pack(all)}) {
+    CHECK(passes::max_live(all) == live_by_hand(all));
+    for (passes::packing const& p : {passes::detail::pack_nested(all), passes::detail::pack_in_time(all, false),
+                                     passes::detail::pack_in_time(all, true), passes::detail::pack_by_size(all), passes::pack(all)}) {
       REQUIRE(disjoint(all, p));
-      REQUIRE(p.bytes >= max_live(all));
+      REQUIRE(p.bytes >= passes::max_live(all));
     }
   }
 }
@@ -116,8 +116,8 @@ TEST_CASE("tiny packings against brute force") {
   i64 ours = 0, best = 0;
   for (int turn = 0; turn < turns; ++turn) {
     auto const all = random_lives(r, 2 + turn % 5, 6, 1000);
-    i64 const optimum = brute_force(all), got = pack(all).bytes;
-    REQUIRE(optimum >= max_live(all));
+    i64 const optimum = brute_force(all), got = passes::pack(all).bytes;
+    REQUIRE(optimum >= passes::max_live(all));
     REQUIRE(got >= optimum);
     REQUIRE(got <= 2 * optimum);
     exact += got == optimum;
@@ -130,9 +130,9 @@ TEST_CASE("tiny packings against brute force") {
 }
 
 TEST_CASE("nested lives meet the bound exactly") {
-  std::vector<lifetime> all;
+  std::vector<passes::lifetime> all;
   for (int i = 0; i < 50; ++i) all.push_back({100 + 7 * i, i, 200 - i});
-  CHECK(pack(all).bytes == max_live(all));
+  CHECK(passes::pack(all).bytes == passes::max_live(all));
 }
 
 TEST_CASE("a training step stays close to the bound") {
@@ -140,20 +140,20 @@ TEST_CASE("a training step stays close to the bound") {
   double worst = 1;
   for (int turn = 0; turn < 30; ++turn) {
     auto const all = training_lives(r, 5 + 8 * turn);
-    packing const p = pack(all);
+    passes::packing const p = passes::pack(all);
     REQUIRE(disjoint(all, p));
-    worst = std::max(worst, static_cast<double>(p.bytes) / static_cast<double>(max_live(all)));
+    worst = std::max(worst, static_cast<double>(p.bytes) / static_cast<double>(passes::max_live(all)));
   }
   MESSAGE("worst arena over bound: " << worst);
   CHECK(worst <= 1.1);
 }
 
 TEST_CASE("no bytes and no buffers") {
-  CHECK(pack({}).bytes == 0);
-  CHECK(pack({{0, 3, 9}, {0, 0, 5}}).bytes == 0);
-  CHECK(pack({{1, 0, 0}}).bytes == arena_alignment);
+  CHECK(passes::pack({}).bytes == 0);
+  CHECK(passes::pack({{0, 3, 9}, {0, 0, 5}}).bytes == 0);
+  CHECK(passes::pack({{1, 0, 0}}).bytes == passes::arena_alignment);
   program p;
-  assign_offsets(p, 3);
+  passes::assign_offsets(p, 3);
   CHECK(p.arena == std::vector<i64>{0, 0, 0});
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("a program's offsets: persistent first, every device on its own") {
   program p;
   p.buffers = {make_buffer(100, false, 0, 2, {0, 1}), make_buffer(200, true, 0, 9, {0, 2}), make_buffer(300, false, 2, 3, {0}),
                make_buffer(64, true, 0, 9, {0, 1}),   make_buffer(300, false, 3, 4, {1, 2})};
-  assign_offsets(p, 4);
+  passes::assign_offsets(p, 4);
   CHECK(p.buffers[1].offset == std::vector<i64>{0, 0});
   CHECK(p.buffers[3].offset == std::vector<i64>{256, 0});
   CHECK(p.arena == std::vector<i64>{256 + 64 + 128 + 320, 64 + 320, 256 + 320, 0});
@@ -174,17 +174,17 @@ TEST_CASE("devices with equal work share a packing, others do not disturb them")
   std::mt19937 r(4);
   program p;
   for (int i = 0; i < 200; ++i) {
-    lifetime const l = random_lives(r, 1, 50, 5000)[0];
+    passes::lifetime const l = random_lives(r, 1, 50, 5000)[0];
     p.buffers.push_back(make_buffer(l.bytes, i % 10 == 0, l.first, l.last, i % 3 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{i % 4}));
   }
-  assign_offsets(p, 4);
+  passes::assign_offsets(p, 4);
   for (int d = 0; d < 4; ++d) {
-    std::vector<lifetime> all;
-    packing q;
+    std::vector<passes::lifetime> all;
+    passes::packing q;
     for (buffer const& b : p.buffers)
       for (std::size_t k = 0; k < b.devices.size(); ++k)
         if (b.devices[k] == d) {
-          all.push_back(b.persistent ? lifetime{b.bytes, 0, 50} : lifetime{b.bytes, b.first, b.last});
+          all.push_back(b.persistent ? passes::lifetime{b.bytes, 0, 50} : passes::lifetime{b.bytes, b.first, b.last});
           q.offset.push_back(b.offset[k]);
         }
     q.bytes = p.arena[static_cast<std::size_t>(d)];
@@ -192,7 +192,7 @@ TEST_CASE("devices with equal work share a packing, others do not disturb them")
     CHECK(q.bytes >= arena_bound(p, d));
   }
   program again = p;
-  assign_offsets(again, 4);
+  passes::assign_offsets(again, 4);
   for (std::size_t b = 0; b < p.buffers.size(); ++b) CHECK(again.buffers[b].offset == p.buffers[b].offset);
 }
 
@@ -201,9 +201,9 @@ TEST_CASE("20,000 buffers on 64 devices") {
   program p;
   std::vector<int> everyone(64);
   std::iota(everyone.begin(), everyone.end(), 0);
-  for (lifetime const& l : training_lives(r, 4000)) p.buffers.push_back(make_buffer(l.bytes, false, l.first, l.last, everyone));
+  for (passes::lifetime const& l : training_lives(r, 4000)) p.buffers.push_back(make_buffer(l.bytes, false, l.first, l.last, everyone));
   auto const start = std::chrono::steady_clock::now();
-  assign_offsets(p, 64);
+  passes::assign_offsets(p, 64);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   MESSAGE(p.buffers.size() << " buffers on 64 devices: " << seconds << " s, arena over bound "
                            << static_cast<double>(p.arena[0]) / static_cast<double>(arena_bound(p, 0)));
@@ -212,18 +212,18 @@ TEST_CASE("20,000 buffers on 64 devices") {
 }
 
 TEST_CASE("bytes beyond 2^62 are refused, never packed into less") {
-  i64 const third = max_device_bytes / 3 + 64;
-  CHECK_NOTHROW(pack({{third, 0, 5}, {third, 1, 3}}));
-  CHECK_THROWS_WITH_AS(pack({{third, 0, 5}, {third, 1, 3}, {third, 2, 4}}), doctest::Contains("more than 2^62 bytes"), error);
+  i64 const third = core::max_device_bytes / 3 + 64;
+  CHECK_NOTHROW(passes::pack({{third, 0, 5}, {third, 1, 3}}));
+  CHECK_THROWS_WITH_AS(passes::pack({{third, 0, 5}, {third, 1, 3}, {third, 2, 4}}), doctest::Contains("more than 2^62 bytes"), error);
   i64 const most = std::numeric_limits<i64>::max();
-  CHECK_THROWS_WITH_AS(pack({{most, 0, 5}, {most, 1, 3}}), doctest::Contains("more than 2^62 bytes"), error);
+  CHECK_THROWS_WITH_AS(passes::pack({{most, 0, 5}, {most, 1, 3}}), doctest::Contains("more than 2^62 bytes"), error);
   program p;
   for (int k = 0; k < 8; ++k) {
     buffer b;
-    b.bytes = max_device_bytes / 4;
+    b.bytes = core::max_device_bytes / 4;
     b.devices = {0};
     b.persistent = true;
     p.buffers.push_back(b);
   }
-  CHECK_THROWS_WITH_AS(assign_offsets(p, 1), doctest::Contains("more than 2^62 bytes"), error);
+  CHECK_THROWS_WITH_AS(passes::assign_offsets(p, 1), doctest::Contains("more than 2^62 bytes"), error);
 }

@@ -1,4 +1,5 @@
-// tests/program/fuse_tasks.test.cpp - which tasks of a program become one, and what is left as it is (tests/exec/step/fuse.test.cpp runs them)
+// tests/program/fuse_tasks.test.cpp - which tasks of a program become one, and what is left as it is (tests/exec/step/fuse.test.cpp runs
+// them)
 #include <tensorpar/program/fuse_tasks.hpp>
 
 #include <doctest/doctest.h>
@@ -15,12 +16,13 @@ using namespace tests;
 namespace {
 
 /// Kernels for everything; scratch for sums of columns, as a backend might have it.
-bool everything(any_op const&, bool) { return true; }
-i64 for_sums(any_op const& o, shapes in, shapes) {
-  bool const sums = (o.is<contraction>() && in.n == 1) || (o.is<contraction_with>() && o.as<contraction_with>().sums);
+bool everything(tensorpar::op::any_op const&, bool) { return true; }
+i64 for_sums(tensorpar::op::any_op const& o, shapes in, shapes) {
+  bool const sums = (o.is<contraction>() && in.n == 1) ||
+      (o.is<tensorpar::op::contraction_with>() && o.as<tensorpar::op::contraction_with>().sums);
   return sums ? 2 * in[0].elements() : 0;
 }
-program fused(program const& p, machine const& cluster) { return fuse_tasks(p, cluster, everything, for_sums); }
+program fused(program const& p, machine const& cluster) { return tensorpar::passes::fuse_tasks(p, cluster, everything, for_sums); }
 
 training_options options(int micro_batches) {
   training_options o;
@@ -54,26 +56,30 @@ TEST_CASE("nothing is fused that would outgrow a device which it filled before, 
   computation_graph const g = residual_mlp();
   training_options const o = options(1);
   plan const p = with(serial_plan(g), o);
-  workspace_rule const for_two = [](any_op const& op, shapes, shapes) { return op.is<contraction_with>() ? i64{16384} : 0; };
+  workspace_rule const for_two = [](tensorpar::op::any_op const& op, shapes,
+                                    shapes) { return op.is<tensorpar::op::contraction_with>() ? i64{16384} : 0; };
   program const plain = unroll(differentiate(g, o), p, {for_two});
   auto const in_memory = [&](i64 bytes) {
     machine m = p.cluster;
     m.kinds[0].memory = bytes;
-    return fuse_tasks(plain, m, everything, for_two);
+    return tensorpar::passes::fuse_tasks(plain, m, everything, for_two);
   };
   program const q = in_memory(i64{1} << 30);
   REQUIRE(q.tasks.size() < plain.tasks.size());
   REQUIRE(q.arena[0] > plain.arena[0]);                      // for scratch that single operators do not take
-  CHECK(task_hash(in_memory(q.arena[0] - 1)) == task_hash(plain));
-  CHECK(task_hash(in_memory(q.arena[0])) == task_hash(q));
-  kernel_rule const none = [](any_op const&, bool) { return false; };
-  CHECK(task_hash(fuse_tasks(plain, devices(1), none, for_two)) == task_hash(plain));
-  kernel_rule const wide_only = [](any_op const&, bool narrow) { return !narrow; };
-  CHECK(task_hash(fuse_tasks(plain, devices(1), wide_only, for_two)) == task_hash(q));
+  CHECK(tensorpar::passes::task_hash(in_memory(q.arena[0] - 1)) == tensorpar::passes::task_hash(plain));
+  CHECK(tensorpar::passes::task_hash(in_memory(q.arena[0])) == tensorpar::passes::task_hash(q));
+  tensorpar::passes::kernel_rule const none = [](tensorpar::op::any_op const&, bool) { return false; };
+  CHECK(tensorpar::passes::task_hash(tensorpar::passes::fuse_tasks(plain, devices(1), none, for_two))
+        == tensorpar::passes::task_hash(plain));
+  tensorpar::passes::kernel_rule const wide_only = [](tensorpar::op::any_op const&, bool narrow) { return !narrow; };
+  CHECK(tensorpar::passes::task_hash(tensorpar::passes::fuse_tasks(plain, devices(1), wide_only, for_two))
+        == tensorpar::passes::task_hash(q));
   computation_graph const h = mixed_precision(g);
   program const of_bf16 = unroll(differentiate(h, o), with(serial_plan(h), o), {for_sums});
   CHECK(fused(of_bf16, devices(1)).tasks.size() < of_bf16.tasks.size());
-  CHECK(task_hash(fuse_tasks(of_bf16, devices(1), wide_only, for_sums)) == task_hash(of_bf16));
+  CHECK(tensorpar::passes::task_hash(tensorpar::passes::fuse_tasks(of_bf16, devices(1), wide_only, for_sums))
+        == tensorpar::passes::task_hash(of_bf16));
 }
 
 TEST_CASE("halves of exchanges stay each other's when programs are fused") {
@@ -84,9 +90,9 @@ TEST_CASE("halves of exchanges stay each other's when programs are fused") {
   for (int trial = 0; trial < 6; ++trial) {
     plan const p = with(random_plan(g, 2 + trial % 3, draw), o);
     program q = unroll(differentiate(g, o), p, {for_sums});
-    send_early(q);
+    tensorpar::passes::send_early(q);
     for (buffer& b : q.buffers) if (b.persistent) { b.first = 0; b.last = static_cast<int>(q.tasks.size()) - 1; }
-    assign_offsets(q, p.cluster.size());
+    tensorpar::passes::assign_offsets(q, p.cluster.size());
     program const r = fused(q, p.cluster);
     CHECK(r.tasks.size() < q.tasks.size());
     for (std::size_t t = 0; t < r.tasks.size(); ++t)
@@ -108,26 +114,29 @@ TEST_CASE("of a GPT's layers nothing is left that can be fused") {
     auto before = operators_of(plain), after = operators_of(q);
     int const layers = 2 * micro;
     auto const linears = [&](auto const& which) {
-      return count(q, [&](task const& t) { return t.op.is<linear_with>() && which(t.op.as<linear_with>()); });
+      return count(q, [&](task const& t) { return t.op.is<tensorpar::op::linear_with>() && which(t.op.as<tensorpar::op::linear_with>()); });
     };
     auto const products = [&](bool slope, bool plus, bool sums) {
       return count(q, [&](task const& t) {
-        if (!t.op.is<contraction_with>()) return false;
-        auto const c = t.op.as<contraction_with>();
+        if (!t.op.is<tensorpar::op::contraction_with>()) return false;
+        auto const c = t.op.as<tensorpar::op::contraction_with>();
         return c.slope == slope && c.plus == plus && c.sums == sums;
       });
     };
     CHECK(after["gelu"] == 0);
     CHECK(after["gelu_grad"] == 0);
-    CHECK(linears([](linear_with const& l) { return l.then_gelu; }) == layers);
-    CHECK(linears([](linear_with const& l) { return l.plus; }) == 2 * layers);       // after attention, and after the two linears
+    CHECK(linears([](tensorpar::op::linear_with const& l) { return l.then_gelu; }) == layers);
+    CHECK(linears([](tensorpar::op::linear_with const& l) { return l.plus; }) == 2
+          * layers);       // after attention, and after the two linears
     CHECK(products(true, false, false) == layers);
     CHECK(products(false, true, false) == 2 * layers);                               // what k and v leave for x is added to what q does
     CHECK(products(false, false, true) + products(false, true, true) == 6 * layers); // every linear with a bias
     CHECK(products(false, true, true) == 6 * 2 * (micro - 1));                       // later micro-batches add to the first
-    CHECK(count(q, [](task const& t) { return t.op.is<norm_grads>() && t.op.as<norm_grads>().plus; }) == 2 * layers);
+    CHECK(count(q, [](task const& t) { return t.op.is<tensorpar::op::norm_grads>() && t.op.as<tensorpar::op::norm_grads>().plus; }) == 2
+          * layers);
     CHECK(count(q, [](task const& t) {
-            return t.op.is<norm_grads>() && t.op.as<norm_grads>().gamma && t.op.as<norm_grads>().beta;
+            return t.op.is<tensorpar::op::norm_grads>() && t.op.as<tensorpar::op::norm_grads>().gamma &&
+                t.op.as<tensorpar::op::norm_grads>().beta;
           }) == before["layernorm_grad_x"]);
     for (char const* name : {"layernorm_grad_x", "layernorm_grad_gamma"}) CHECK(after[name] == 0);
     // in memory no more: what was read once, right after
@@ -138,13 +147,13 @@ TEST_CASE("of a GPT's layers nothing is left that can be fused") {
 
 TEST_CASE("every scratch buffer is a task's, and what only the second of two tasks read is gone") {
   std::mt19937 draw(4);
-  workspace_rule const for_all = [](any_op const&, shapes, shapes) { return i64{64}; };
+  workspace_rule const for_all = [](tensorpar::op::any_op const&, shapes, shapes) { return i64{64}; };
   for (computation_graph const& g : {residual_mlp(), small_transformer(), small_gpt()})
     for (int n : {1, 2, 4}) {
       training_options const o = options(2);
       plan const p = with(n == 1 ? serial_plan(g) : random_plan(g, n, draw), o);
       workspace_rule const rule = n == 2 ? for_sums : for_all;
-      program const q = fuse_tasks(unroll(differentiate(g, o), p, {rule}), p.cluster, everything, rule);
+      program const q = tensorpar::passes::fuse_tasks(unroll(differentiate(g, o), p, {rule}), p.cluster, everything, rule);
       std::vector<int> used(q.buffers.size(), 0);
       for (task const& t : q.tasks) {
         for (auto const* side : {&t.in, &t.out}) for (int b : *side) ++used[static_cast<std::size_t>(b)];
@@ -160,7 +169,8 @@ namespace {
 struct three_tasks : small_program {
   enum : int { x, w, b, y, r, z, u, v };                       // u, v: of the task between
   three_tasks() {
-    for (shape const& s : {shape{4, 8}, shape{8, 8}, shape{8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}}) add_buffer(s);
+    for (shape const& s : {shape{4, 8}, shape{8, 8}, shape{8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}})
+      add_buffer(s);
     add_task(linear{8}, {x, w, b}, {y});
     add_task(relu{}, {u}, {v});
     add_task(add{}, {r, y}, {z});
@@ -213,7 +223,7 @@ TEST_CASE("two tasks stay two where one would compute, read or leave something e
   CHECK(apart([](three& t) { t.at(three::v).in_place_of = three::y; }));
   // parts of other shapes, places and types
   for (int i : {three::r, three::z}) {
-    CHECK(apart([i](three& t) { t.at(i).where.axes.push_back({part_kind::replicate, -1, 2, 1}); }));
+    CHECK(apart([i](three& t) { t.at(i).where.axes.push_back({tensorpar::ir::part_kind::replicate, -1, 2, 1}); }));
     CHECK(apart([i](three& t) { t.at(i).type.type = dtype::bf16; }));
   }
   // what is in place of the first's result has a place of its own
@@ -317,7 +327,7 @@ struct norm_tasks : three_tasks {
   task& of(int t) { return p.tasks[static_cast<std::size_t>(t)]; }
 };
 /// The norm's gradients as one task, spoilt so; which of the other three tasks are left.
-template <class Spoil> std::pair<any_op, std::vector<std::string>> norm_fused(Spoil const& spoil) {
+template <class Spoil> std::pair<tensorpar::op::any_op, std::vector<std::string>> norm_fused(Spoil const& spoil) {
   norm_tasks t;
   spoil(t);
   program const q = t.fuse();
@@ -332,7 +342,7 @@ template <class Spoil> std::pair<any_op, std::vector<std::string>> norm_fused(Sp
 TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that follows, and those of another norm do not") {
   using names = std::vector<std::string>;
   auto const all = norm_fused([](norm_tasks&) {});
-  CHECK(all.first == any_op(norm_grads{1e-5, true, true, true, true}));
+  CHECK(all.first == tensorpar::op::any_op(tensorpar::op::norm_grads{1e-5, true, true, true, true}));
   CHECK(all.second == names{});
   for (bool beta_first : {false, true}) {
     norm_tasks t;
@@ -361,7 +371,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
   }
   auto const without_gamma = [&](auto const& spoil) {
     auto const f = norm_fused(spoil);
-    CHECK(f.first == any_op(norm_grads{1e-5, true, true, false, true}));
+    CHECK(f.first == tensorpar::op::any_op(tensorpar::op::norm_grads{1e-5, true, true, false, true}));
     CHECK(f.second == names{"layernorm_grad_gamma"});
   };
   without_gamma([](norm_tasks& t) { t.of(2).op = layernorm_grad_gamma{1e-3}; });
@@ -370,7 +380,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
   CHECK(norm_fused([](norm_tasks& t) { t.of(2).op = rmsnorm_grad_gamma{}; }).second == names{"rmsnorm_grad_gamma"});
   auto const without_beta = [&](auto const& spoil) {
     auto const f = norm_fused(spoil);
-    CHECK(f.first == any_op(norm_grads{1e-5, true, true, true, false}));
+    CHECK(f.first == tensorpar::op::any_op(tensorpar::op::norm_grads{1e-5, true, true, true, false}));
     CHECK(f.second == names{"contraction"});
   };
   without_beta([](norm_tasks& t) { t.of(3).op = contraction("0e->0"); });
@@ -381,7 +391,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
     t.of(0).op = rmsnorm_grad_x{};
     t.of(2).op = rmsnorm_grad_gamma{};
   });
-  CHECK(rms.first == any_op(norm_grads{1e-5, false, true, true}));
+  CHECK(rms.first == tensorpar::op::any_op(tensorpar::op::norm_grads{1e-5, false, true, true}));
   CHECK(rms.second == names{"contraction"});
   CHECK(norm_fused([](norm_tasks& t) { t.of(0).op = rmsnorm_grad_x{}; }).second == names{"layernorm_grad_gamma", "contraction"});
 }
@@ -398,7 +408,7 @@ TEST_CASE("what others read, keep, or change in between is not fused") {
     training_graph const t = differentiate(g);
     plan const p = serial_plan(g);
     program const q = fused(unroll(t, p, {.workspace = for_sums, .forward_only = true}), p.cluster);
-    CHECK(count(q, [](task const& u) { return u.op.is<linear_with>(); }) == !kept);
+    CHECK(count(q, [](task const& u) { return u.op.is<tensorpar::op::linear_with>(); }) == !kept);
   }
   // the sum's other operand comes later than the product
   computation_graph g;
@@ -409,7 +419,8 @@ TEST_CASE("what others read, keep, or change in between is not fused") {
   int const sum = out(g, g.add(add{}, {twice, late}));
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {sum, x})));
   plan const p = serial_plan(g);
-  CHECK(count(fused(unroll(differentiate(g), p, {.workspace = for_sums, .forward_only = true}), p.cluster), [](task const& u) { return u.op.is<linear_with>(); }) == 0);
+  CHECK(count(fused(unroll(differentiate(g), p, {.workspace = for_sums, .forward_only = true}), p.cluster),
+              [](task const& u) { return u.op.is<tensorpar::op::linear_with>(); }) == 0);
   computation_graph h;
   int const u = h.add_input("x", {4, 8});
   int const v = out(h, h.add_with_weights(linear{8}, {u}, "l"));
@@ -417,5 +428,5 @@ TEST_CASE("what others read, keep, or change in between is not fused") {
   h.add_output("loss", out(h, h.add(mean_squared_error{}, {out(h, h.add(add{}, {v, after})), u})));
   plan const second = serial_plan(h);
   CHECK(count(fused(unroll(differentiate(h), second, {.workspace = for_sums, .forward_only = true}), second.cluster),
-              [](task const& w) { return w.op.is<linear_with>(); }) == 0);
+              [](task const& w) { return w.op.is<tensorpar::op::linear_with>(); }) == 0);
 }

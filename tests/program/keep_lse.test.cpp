@@ -1,4 +1,5 @@
-// tests/program/keep_lse.test.cpp - which gradients of attention start from what was left, and which do not; tests/exec/step/fuse.test.cpp runs them
+// tests/program/keep_lse.test.cpp - which gradients of attention start from what was left, and which do not; tests/exec/step/fuse.test.cpp
+// runs them
 #include <tensorpar/program/fuse_tasks.hpp>
 #include <tensorpar/program/keep_lse.hpp>
 
@@ -12,9 +13,9 @@ using namespace tests;
 
 namespace {
 
-bool everything(any_op const&, bool) { return true; }
+bool everything(tensorpar::op::any_op const&, bool) { return true; }
 /// Scratch of attention that has to be computed again.
-i64 for_scores(any_op const& o, shapes, shapes) {
+i64 for_scores(tensorpar::op::any_op const& o, shapes, shapes) {
   return is_attention(o) || o.is<attention_grad>() || o.is<packed_attention_grad>() ? 640 : 0;
 }
 
@@ -34,13 +35,13 @@ struct three_tasks : small_program {
   }
   task& last() { return p.tasks.back(); }
 };
-template <class Spoil> program kept(Spoil const& spoil, kernel_rule can = everything) {
+template <class Spoil> program kept(Spoil const& spoil, tensorpar::passes::kernel_rule can = everything) {
   three_tasks t;
   spoil(t);
-  return keep_lse(t.p, can, for_scores);
+  return tensorpar::passes::keep_lse(t.p, can, for_scores);
 }
 /// Is the gradient what it was, and the pass before it?
-template <class Spoil> bool apart(Spoil const& spoil, kernel_rule can = everything) {
+template <class Spoil> bool apart(Spoil const& spoil, tensorpar::passes::kernel_rule can = everything) {
   program const p = kept(spoil, can);
   bool const back = p.tasks.back().op.is<attention_grad>(), forward = p.tasks.front().op.is<attention>();
   CHECK(back == forward);
@@ -54,14 +55,14 @@ TEST_CASE("a gradient of attention starts from y and the log-sum-exps of its for
   using three = three_tasks;
   program const p = kept([](three&) {});
   int const lse = three::scratch_back + 1;
-  CHECK(any_op(attention_with_lse{2, true}) == p.tasks.front().op);
-  CHECK(any_op(attention_grad_from_lse{2, true}) == p.tasks.back().op);
+  CHECK(tensorpar::op::any_op(tensorpar::op::attention_with_lse{2, true}) == p.tasks.front().op);
+  CHECK(tensorpar::op::any_op(tensorpar::op::attention_grad_from_lse{2, true}) == p.tasks.back().op);
   CHECK(p.tasks.front().out == std::vector<int>{three::y, lse});
   CHECK(p.tasks.back().in == std::vector<int>{three::dy, three::q, three::k, three::v, three::y, lse});
   CHECK(p.tasks.front().workspace == -1);
   CHECK(p.tasks.back().workspace == -1);
   buffer const& b = p.buffers.back();
-  CHECK(spell(b.type) == spell(shape{4, 2, 6}));
+  CHECK(tensorpar::op::spell(b.type) == tensorpar::op::spell(shape{4, 2, 6}));
   CHECK(b.bytes == 4 * 2 * 6 * 4);
   CHECK(b.value == -1);
   // the pass that ran last, of two
@@ -77,8 +78,8 @@ TEST_CASE("a gradient of attention starts from y and the log-sum-exps of its for
   });
   REQUIRE(again.tasks.size() == 3);
   CHECK(again.tasks[0].op.is<attention>());
-  CHECK(again.tasks[1].op.is<attention_with_lse>());
-  CHECK(again.tasks[2].op.is<attention_grad_from_lse>());
+  CHECK(again.tasks[1].op.is<tensorpar::op::attention_with_lse>());
+  CHECK(again.tasks[2].op.is<tensorpar::op::attention_grad_from_lse>());
 }
 
 TEST_CASE("so does that of attention whose queries, keys and values are one tensor") {
@@ -95,12 +96,12 @@ TEST_CASE("so does that of attention whose queries, keys and values are one tens
   using three = three_tasks;
   program const p = kept(pack);
   int const lse = three::scratch_back + 1;
-  CHECK(any_op(packed_attention_with_lse{2, true}) == p.tasks.front().op);
-  CHECK(any_op(packed_attention_grad_from_lse{2, true}) == p.tasks.back().op);
+  CHECK(tensorpar::op::any_op(packed_attention_with_lse{2, true}) == p.tasks.front().op);
+  CHECK(tensorpar::op::any_op(packed_attention_grad_from_lse{2, true}) == p.tasks.back().op);
   CHECK(p.tasks.front().out == std::vector<int>{three::y, lse});
   CHECK(p.tasks.back().in == std::vector<int>{three::dy, three::q, three::y, lse});
   CHECK(p.tasks.back().workspace == -1);
-  CHECK(spell(p.buffers.back().type) == spell(shape{4, 2, 6}));
+  CHECK(tensorpar::op::spell(p.buffers.back().type) == tensorpar::op::spell(shape{4, 2, 6}));
   auto const left_alone = [&](auto const& spoil) {
     program const q = kept([&](three& t) { pack(t); spoil(t); });
     return q.tasks.front().op.is<packed_attention>() && q.tasks.back().op.is<packed_attention_grad>();
@@ -119,7 +120,7 @@ TEST_CASE("of two gradients of one attention the first has what it left") {
     again.out = {three_tasks::u, three_tasks::w, three_tasks::dv};
     t.p.tasks.push_back(again);
   });
-  CHECK(p.tasks[2].op.is<attention_grad_from_lse>());
+  CHECK(p.tasks[2].op.is<tensorpar::op::attention_grad_from_lse>());
   CHECK(p.tasks[3].op.is<attention_grad>());
   CHECK(p.tasks[0].out[1] == p.tasks[2].in[5]);
 }
@@ -133,7 +134,7 @@ TEST_CASE("programs whose gradients start from one another's log-sum-exps are ot
   p.tasks.insert(p.tasks.begin() + 1, again);
   program q = p;
   q.tasks.back().in[5] = other;
-  CHECK(task_hash(p) != task_hash(q));
+  CHECK(tensorpar::passes::task_hash(p) != tensorpar::passes::task_hash(q));
 }
 
 TEST_CASE("a gradient of attention stays what it was where it would start from something else") {
@@ -144,7 +145,7 @@ TEST_CASE("a gradient of attention stays what it was where it would start from s
   CHECK(apart([](three& t) { t.last().op = attention_grad{2, false}; }));
   CHECK(apart([](three& t) { t.last().op = attention_grad{1, true}; }));
   CHECK(apart([](three& t) { t.last().in = {three::dy, three::u, three::k, three::v}; }));
-  CHECK(apart([](three& t) { t.at(three::dy).where.axes.push_back({part_kind::replicate, -1, 2, 1}); }));
+  CHECK(apart([](three& t) { t.at(three::dy).where.axes.push_back({tensorpar::ir::part_kind::replicate, -1, 2, 1}); }));
   // operands and y, between the two
   for (int b : {three::q, three::k, three::v, three::y}) {
     CHECK(apart([b](three& t) { t.between().out = {b}; }));
@@ -154,9 +155,9 @@ TEST_CASE("a gradient of attention stays what it was where it would start from s
   CHECK(!apart([](three& t) { t.between().out = {three::dy}; }));
   CHECK(!apart([](three& t) { t.at(three::dq).in_place_of = three::q; }));
   // kernels for one of the two, or for other types
-  CHECK(apart([](three&) {}, [](any_op const& o, bool) { return o.is<attention_with_lse>(); }));
-  CHECK(apart([](three&) {}, [](any_op const& o, bool) { return o.is<attention_grad_from_lse>(); }));
-  kernel_rule const of_bf16 = [](any_op const&, bool narrow) { return narrow; };
+  CHECK(apart([](three&) {}, [](tensorpar::op::any_op const& o, bool) { return o.is<tensorpar::op::attention_with_lse>(); }));
+  CHECK(apart([](three&) {}, [](tensorpar::op::any_op const& o, bool) { return o.is<tensorpar::op::attention_grad_from_lse>(); }));
+  tensorpar::passes::kernel_rule const of_bf16 = [](tensorpar::op::any_op const&, bool narrow) { return narrow; };
   CHECK(apart([](three&) {}, of_bf16));
   CHECK(!apart([](three& t) { for (buffer& b : t.p.buffers) b.type.type = dtype::bf16; }, of_bf16));
 }
@@ -170,11 +171,11 @@ TEST_CASE("log-sum-exps are split as y is: by samples, by heads, by queries") {
     program const p = kept([&](three_tasks& t) {
       for (buffer& b : t.p.buffers) b.devices = {0, 1};
       for (task& u : t.p.tasks) u.devices = {0, 1};
-      for (int b : {three_tasks::y, three_tasks::dy}) t.at(b).where.axes.push_back({part_kind::shard, s.axis, 2, 1});
+      for (int b : {three_tasks::y, three_tasks::dy}) t.at(b).where.axes.push_back({tensorpar::ir::part_kind::shard, s.axis, 2, 1});
     });
     buffer const& b = p.buffers.back();
     CHECK(b.devices == std::vector<int>{0, 1});
-    CHECK(spell(part_of(b.where, b.type)) == spell(s.part));
+    CHECK(tensorpar::op::spell(tensorpar::ir::part_of(b.where, b.type)) == tensorpar::op::spell(s.part));
     CHECK(b.bytes == 4 * s.part.elements());
   }
 }
@@ -186,8 +187,8 @@ TEST_CASE("where y or the sums that made it would outgrow a device, nothing is k
   auto const in_memory = [&](i64 bytes) {
     machine m = p.cluster;
     m.kinds[0].memory = bytes;
-    return fuse_tasks(plain, m, everything, [](any_op const& o, shapes in, shapes out) {
-      return o.is<attention_grad_from_lse>() ? i64{1} << 20 : for_scores(o, in, out);
+    return tensorpar::passes::fuse_tasks(plain, m, everything, [](tensorpar::op::any_op const& o, shapes in, shapes out) {
+      return o.is<tensorpar::op::attention_grad_from_lse>() ? i64{1} << 20 : for_scores(o, in, out);
     });
   };
   auto const count = [](program const& q, auto const& which) {
@@ -197,9 +198,10 @@ TEST_CASE("where y or the sums that made it would outgrow a device, nothing is k
   };
   for (bool room : {false, true}) {
     program const q = in_memory(room ? i64{1} << 30 : 1);
-    CHECK((count(q, [](any_op const& o) { return o.is<attention_grad_from_lse>(); }) > 0) == room);
-    CHECK((count(q, [](any_op const& o) { return o.is<attention_grad>(); }) > 0) == !room);
-    CHECK(count(q, [](any_op const& o) { return o.is<linear_with>() || o.is<contraction_with>(); }) > 0);
+    CHECK((count(q, [](tensorpar::op::any_op const& o) { return o.is<tensorpar::op::attention_grad_from_lse>(); }) > 0) == room);
+    CHECK((count(q, [](tensorpar::op::any_op const& o) { return o.is<attention_grad>(); }) > 0) == !room);
+    CHECK(count(q, [](tensorpar::op::any_op const& o) { return o.is<tensorpar::op::linear_with>() ||
+                                                       o.is<tensorpar::op::contraction_with>(); }) > 0);
     for (buffer const& b : q.buffers) CHECK(b.first <= b.last);
   }
 }

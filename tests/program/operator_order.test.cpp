@@ -40,7 +40,7 @@ plan on(computation_graph const& g, int devices, std::mt19937& draw, bool saves)
   for (op_strategy& c : p.nodes) {
     if (!saves) continue;
     c.recompute = draw() % 2;
-    c.zero = static_cast<zero_stage>(draw() % 3);
+    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
   }
   return p;
 }
@@ -53,10 +53,11 @@ TEST_CASE("orders of operators: steps follow them, and the numbers' order is the
     for (int trial = 0; trial < test_effort::cases(40); ++trial) {
       training_options o;
       o.optimizer.clip_norm = trial % 4 == 1 ? 0.5 : 0;
-      planned_step const s = memory_pass(differentiate(g, o), on(g, 4, draw, trial % 2));
-      if (o.optimizer.clip_norm == 0) CHECK(step_order(s.graph, numbers(g.node_count())) == numbers(s.graph.graph.node_count()));
-      CHECK(step_order(s.graph, {}).empty());
-      std::vector<int> const order = random_order(g, draw), all = step_order(s.graph, order);
+      planned_step const s = tensorpar::passes::memory_pass(differentiate(g, o), on(g, 4, draw, trial % 2));
+      if (o.optimizer.clip_norm == 0)
+        CHECK(tensorpar::passes::step_order(s.graph, numbers(g.node_count())) == numbers(s.graph.graph.node_count()));
+      CHECK(tensorpar::passes::step_order(s.graph, {}).empty());
+      std::vector<int> const order = random_order(g, draw), all = tensorpar::passes::step_order(s.graph, order);
       CHECK(valid_order(s.graph.graph, all));
       CHECK(std::equal(order.begin(), order.end(), all.begin()));           // the forward pass is what was asked for
     }
@@ -69,7 +70,7 @@ TEST_CASE("orders of operators: gradients come the other way round") {
   for (int trial = 0; trial < 20; ++trial) {
     std::vector<int> const order = random_order(g, draw);
     std::vector<int> back;                                                  // towers' last layers, as their gradients come
-    for (int v : step_order(t, order)) {
+    for (int v : tensorpar::passes::step_order(t, order)) {
       graph_node const& n = t.graph.node(v);
       bool const last = n.origin >= 0 && g.node(n.origin).name.rfind("out", 0) == 0;
       if (n.phase == step_phase::backward && last && (back.empty() || back.back() != n.origin)) back.push_back(n.origin);
@@ -97,7 +98,7 @@ TEST_CASE("orders of operators: programs are those that the checker accepts, and
       other += q.tasks != p.tasks;
       CHECK((p.node_order == numbers(g.node_count())) <= (q.tasks == p.tasks));
       CHECK(p.hash() != by_number.hash());
-      planned_step const s = memory_pass(differentiate(g, training_of(p)), p);
+      planned_step const s = tensorpar::passes::memory_pass(differentiate(g, training_of(p)), p);
       program const whole = unroll(s.graph, s.plan);
       for (int d = 0; d < p.cluster.size(); ++d) CHECK(arena_on(d, s.graph, s.plan) == whole.arena[static_cast<std::size_t>(d)]);
       plan evaluates = s.plan;
@@ -157,9 +158,9 @@ TEST_CASE("orders of operators: pipelines have their own") {
   p.pipeline.stages[0].micro_batch = 24;
   p.pipeline.stages[0].nodes = numbers(g.node_count());
   p.pipeline.schedule = {{{0, pass::forward, 0}, {0, pass::backward, 0}}};
-  CHECK_THROWS_WITH_AS(pipeline_pass(g, p), doctest::Contains("an order of operators beside a pipeline"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(g, p), doctest::Contains("an order of operators beside a pipeline"), error);
   CHECK_THROWS_WITH_AS(decode(encode(p), "p.json"), doctest::Contains("p.json: node_order"), error);
   p.node_order.clear();
-  CHECK(pipeline_pass(g, p).graph.forward_nodes == g.node_count());
+  CHECK(tensorpar::passes::pipeline_pass(g, p).graph.forward_nodes == g.node_count());
   CHECK(decode(encode(p), "p.json") == p);
 }

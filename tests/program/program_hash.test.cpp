@@ -12,17 +12,17 @@ TEST_CASE("every field of every task and buffer is in the hash of tasks") {
   std::mt19937 draw(1);
   for (int turn : {1, 4, 5, 9}) {
     tests::subject const s = tests::checked_step(turn, draw);
-    u64 const was = task_hash(s.q);
+    u64 const was = passes::task_hash(s.q);
     auto changed = [&](std::function<void(program&)> const& f) {
       program q = s.q;
       f(q);
-      return task_hash(q) != was;
+      return passes::task_hash(q) != was;
     };
     program one = s.q;                                         // of which one thing is changed, and changed back
     auto changed_there = [&](auto& there, auto const& f) {
       auto const given = there;
       f(there);
-      bool const r = task_hash(one) != was;
+      bool const r = passes::task_hash(one) != was;
       there = given;
       return r;
     };
@@ -45,7 +45,7 @@ TEST_CASE("every field of every task and buffer is in the hash of tasks") {
       CHECK(task_changed([](task& x) { x.step.to_dim += 1; }));
       CHECK(task_changed([](task& x) { x.step.group.push_back({1, 1}); }));
       CHECK(task_changed([](task& x) { x.step.before.start += 1; }));
-      CHECK(task_changed([](task& x) { x.step.after.axes.push_back({part_kind::replicate, -1, 1, 1}); }));
+      CHECK(task_changed([](task& x) { x.step.after.axes.push_back({ir::part_kind::replicate, -1, 1, 1}); }));
     }
     for (std::size_t b = 0; b < s.q.buffers.size(); ++b) {
       auto buffer_changed = [&](std::function<void(buffer&)> const& f) { return changed_there(one.buffers[b], f); };
@@ -55,13 +55,13 @@ TEST_CASE("every field of every task and buffer is in the hash of tasks") {
       CHECK(buffer_changed([](buffer& x) { x.where.start += 1; }) == !scratch);
       CHECK(buffer_changed([](buffer& x) { x.persistent = !x.persistent; }) == !scratch);
     }
-    CHECK(task_hash(one) == was);
+    CHECK(passes::task_hash(one) == was);
     CHECK(changed([](program& q) { std::swap(q.tasks.front(), q.tasks.back()); }));
     CHECK(changed([](program& q) { q.tasks.pop_back(); }));
-    CHECK(task_hash(unroll(s.t, s.p)) == was);                 // without the scratch space that the subject has
+    CHECK(passes::task_hash(unroll(s.t, s.p)) == was);                 // without the scratch space that the subject has
     plan wide = s.p;
     wide.scalar_bytes = 8;
-    CHECK(task_hash(unroll(s.t, wide)) == was);
+    CHECK(passes::task_hash(unroll(s.t, wide)) == was);
   }
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("every offset on every device is in its hash; devices with the same bu
     tests::subject const s = tests::checked_step(turn, draw);
     program const q = unroll(s.t, s.p);
     int const n = s.p.cluster.size();
-    std::vector<int> const like = alike_devices(q, n);
+    std::vector<int> const like = passes::alike_devices(q, n);
     std::map<std::vector<int>, int> first;                     // buffers of a device -> the first that has these
     for (int d = 0; d < n; ++d) {
       std::vector<int> mine;
@@ -80,16 +80,16 @@ TEST_CASE("every offset on every device is in its hash; devices with the same bu
         if (q.buffers[b].value >= 0 && std::binary_search(q.buffers[b].devices.begin(), q.buffers[b].devices.end(), d))
           mine.push_back(static_cast<int>(b));
       CHECK(like[static_cast<std::size_t>(d)] == first.insert({std::move(mine), d}).first->second);
-      u64 const was = offset_hash(q, d);
+      u64 const was = passes::offset_hash(q, d);
       program moved = q;
       moved.arena[static_cast<std::size_t>(d)] += 64;
-      CHECK(offset_hash(moved, d) != was);
+      CHECK(passes::offset_hash(moved, d) != was);
       moved.arena[static_cast<std::size_t>(d)] -= 64;
       for (std::size_t b = 0; b < q.buffers.size(); b += 3) {
         auto const& on = q.buffers[b].devices;
         for (std::size_t k = 0; k < on.size(); ++k) {
           moved.buffers[b].offset[k] += 64;
-          CHECK((offset_hash(moved, d) != was) == (on[k] == d));
+          CHECK((passes::offset_hash(moved, d) != was) == (on[k] == d));
           moved.buffers[b].offset[k] -= 64;
         }
       }

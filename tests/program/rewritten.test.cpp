@@ -14,7 +14,7 @@ namespace {
 
 std::string refusal_of(computation_graph const& g, plan const& p) {
   try {
-    rewritten(g, p);
+    passes::rewritten(g, p);
     return {};
   } catch (error const& e) {
     return e.what();
@@ -28,10 +28,10 @@ TEST_CASE("the rewrites are replayed; without any, the declared graph is run") {
   computation_graph const g = declared();
   for (int turn = 0; turn < 10; ++turn) {
     plan const p = planned(g, draw);
-    CHECK(rewritten(g, p).hash() == p.graph);
+    CHECK(passes::rewritten(g, p).hash() == p.graph);
   }
   plan const plain = tests::serial_plan(g);
-  CHECK(rewritten(g, plain).hash() == g.hash());
+  CHECK(passes::rewritten(g, plain).hash() == g.hash());
 }
 
 TEST_CASE("a plan with rewrites is the same after encoding and decoding, and they are in its hash") {
@@ -50,10 +50,10 @@ TEST_CASE("a plan with rewrites is the same after encoding and decoding, and the
   q = p;
   q.rewrites.clear();
   CHECK_THROWS_WITH(encode(q), doctest::Contains("no rewrites"));
-  json half = encode(p);
+  core::json half = encode(p);
   half.erase("rewrites");
   CHECK_THROWS_WITH(decode(half, "test"), doctest::Contains("belong together"));
-  json j = encode(p);
+  core::json j = encode(p);
   j["rewrites"][0]["nodes"][0] = "three";
   CHECK_THROWS_WITH(decode(j, "test"), doctest::Contains("rewrites[0].nodes[0]"));
 }
@@ -68,15 +68,16 @@ TEST_CASE("two hundred and more mutations of rewrites are all refused") {
     for (int k = 0; k < 12; ++k) {
       plan q = p;
       std::size_t const i = draw() % q.rewrites.size();
-      rewrite_record& s = q.rewrites[i];
+      rewrite::rewrite_record& s = q.rewrites[i];
       std::string kind;
       switch (k % 9) {
         case 0: q.rewrites.erase(q.rewrites.begin() + static_cast<std::ptrdiff_t>(i)); kind = "step left out"; break;
         case 1: q.rewrites.insert(q.rewrites.begin() + static_cast<std::ptrdiff_t>(i), s); kind = "step twice"; break;
-        case 2: s.rule = rules_both_ways()[draw() % rules_both_ways().size()].name; kind = "another rule"; break;
+        case 2: s.rule = rewrite::rules_both_ways()[draw() % rewrite::rules_both_ways().size()].name; kind = "another rule"; break;
         case 3: s.nodes[draw() % s.nodes.size()] += draw() % 2 ? 1 : -1; kind = "another node"; break;
         case 4: s.tensors[draw() % s.tensors.size()] += draw() % 2 ? 1 : -1; kind = "another tensor"; break;
-        case 5: if (!s.parameters.empty()) s.parameters[draw() % s.parameters.size()] += draw() % 2 ? 1 : -1; kind = "another number"; break;
+        case 5: if (!s.parameters.empty()) s.parameters[draw() % s.parameters.size()] += draw() % 2 ? 1
+            : -1; kind = "another number"; break;
         case 6: if (!s.functions.empty()) s.functions[draw() % s.functions.size()] = "gelu"; kind = "another function"; break;
         case 7: if (i) std::swap(q.rewrites[i], q.rewrites[i - 1]); kind = "steps in another order"; break;
         case 8: draw() % 2 ? q.graph ^= 1 : q.serial ^= 1; kind = "another graph"; break;

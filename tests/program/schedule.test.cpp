@@ -7,9 +7,9 @@
 using namespace tensorpar;
 
 namespace {
-std::string complaint(pipeline const& p, stage_edges const& e) {
+std::string complaint(pipeline const& p, passes::stage_edges const& e) {
   try {
-    require_schedulable(p, e);
+    passes::require_schedulable(p, e);
   } catch (error const& x) {
     return x.what();
   }
@@ -24,25 +24,25 @@ TEST_CASE("edges between stages: each pair once, none within a stage, operators 
   p.stages[0].nodes = {0};
   p.stages[1].nodes = {1, 2};
   p.stages[2].nodes = {3};
-  CHECK(stages_by_operator(p, 5) == std::vector<int>{0, 1, 1, 2, -1});
-  stage_edges const e = edges_between_stages(operators, p);
-  CHECK(e == stage_edges{{}, {0}, {0, 1}});
-  CHECK(reversed_edges(e) == stage_edges{{1, 2}, {2}, {}});
-  CHECK(reversed_edges(reversed_edges(e)) == e);
+  CHECK(passes::stages_by_operator(p, 5) == std::vector<int>{0, 1, 1, 2, -1});
+  passes::stage_edges const e = passes::edges_between_stages(operators, p);
+  CHECK(e == passes::stage_edges{{}, {0}, {0, 1}});
+  CHECK(passes::reversed_edges(e) == passes::stage_edges{{1, 2}, {2}, {}});
+  CHECK(passes::reversed_edges(passes::reversed_edges(e)) == e);
   p.stages[2].nodes = {5};
-  CHECK_THROWS_WITH_AS(edges_between_stages(operators, p), "operator 5 (at stage 2); valid: 0 to 4", error);
+  CHECK_THROWS_WITH_AS(passes::edges_between_stages(operators, p), "operator 5 (at stage 2); valid: 0 to 4", error);
 }
 
 TEST_CASE("a chain of stages") {
-  CHECK(chain_of_stages(0).empty());
-  CHECK(chain_of_stages(3) == stage_edges{{}, {0}, {1}});
+  CHECK(passes::chain_of_stages(0).empty());
+  CHECK(passes::chain_of_stages(3) == passes::stage_edges{{}, {0}, {1}});
 }
 
 TEST_CASE("what cannot be scheduled is named") {
   pipeline const good = tests::chain_pipeline(2, 2, 4);
-  stage_edges const e = chain_of_stages(2);
+  passes::stage_edges const e = passes::chain_of_stages(2);
   CHECK(complaint(good, e).empty());
-  CHECK(one_stage_per_group(good));
+  CHECK(passes::one_stage_per_group(good));
   auto p = good;
   p.mini_batch = 0;
   CHECK(complaint(p, e).find("a mini-batch of 0 samples") == 0);
@@ -60,13 +60,13 @@ TEST_CASE("what cannot be scheduled is named") {
   p = good;
   p.stages[1].group = 2;
   CHECK(complaint(p, e) == "group 2 (at stage 1); valid: 0 to 1");
-  CHECK_FALSE(one_stage_per_group(p));
+  CHECK_FALSE(passes::one_stage_per_group(p));
   p.stages[1].group = 0;
-  CHECK_FALSE(one_stage_per_group(p));
+  CHECK_FALSE(passes::one_stage_per_group(p));
   p = good;
   p.stages[0].k = 0;
   CHECK(complaint(p, e).find("k of 0 (at stage 0)") == 0);
   CHECK(complaint(good, {{}, {1}}).find("an edge from stage 1 (at stage 1)") == 0);
   CHECK(complaint(good, {{}, {-1}}).find("an edge from stage -1") == 0);
-  CHECK(complaint(good, chain_of_stages(3)).find("edges of 3 stages") == 0);
+  CHECK(complaint(good, passes::chain_of_stages(3)).find("edges of 3 stages") == 0);
 }

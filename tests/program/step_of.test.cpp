@@ -23,18 +23,18 @@ TEST_CASE("a plan's step: shardings, savings, micro-batches and pipelines, accep
     CHECK(s.unrolled());
     CHECK(check(s.graph, s.plan, s.program).empty());
     if (p.pipeline.empty()) {
-      planned_step const same = memory_pass(differentiate(g, training_of(p)), p);
+      planned_step const same = tensorpar::passes::memory_pass(differentiate(g, training_of(p)), p);
       CHECK_FALSE(same.unrolled());
-      CHECK(task_hash(s.program) == task_hash(unroll(same.graph, same.plan)));
+      CHECK(tensorpar::passes::task_hash(s.program) == tensorpar::passes::task_hash(unroll(same.graph, same.plan)));
       CHECK(s.graph.graph.hash() == same.graph.graph.hash());
       CHECK(s.plan == same.plan);
     } else {
-      planned_step const same = pipeline_pass(g, p);
-      CHECK(task_hash(s.program) == task_hash(unroll(same)));
+      planned_step const same = tensorpar::passes::pipeline_pass(g, p);
+      CHECK(tensorpar::passes::task_hash(s.program) == tensorpar::passes::task_hash(unroll(same)));
       CHECK(s.plan == same.plan);
     }
     seal(g, p);
-    CHECK(task_hash(step_of(g, p).program) == p.tasks);
+    CHECK(tensorpar::passes::task_hash(step_of(g, p).program) == p.tasks);
     CHECK(step_of(g, p).program.arena == p.peak_bytes);
   }
 }
@@ -45,7 +45,7 @@ TEST_CASE("scratch space is asked for once the graph has been shown") {
   p.graph = g.hash();
   static int shown;
   shown = 0;
-  auto const some = [](any_op const&, shapes, shapes) -> i64 { return shown ? 8 : throw error("too early", "test", ""); };
+  auto const some = [](tensorpar::op::any_op const&, shapes, shapes) -> i64 { return shown ? 8 : throw error("too early", "test", ""); };
   planned_step const s = step_of(g, p, "loss", some, [](training_graph const&) { ++shown; });
   CHECK(shown == 1);
   int with = 0;
@@ -57,7 +57,7 @@ TEST_CASE("the graph of a plan for a batch: of a micro-batch's samples, or as it
   computation_graph const g = residual_mlp();                    // 24 rows
   plan p = serial_plan(g);
   p.micro_batches = 2;
-  p.graph = rebatch(g, 4).hash();
+  p.graph = tensorpar::ir::rebatch(g, 4).hash();
   CHECK(graph_of(g, p, 192).hash() == p.graph);
   CHECK_THROWS_WITH_AS(graph_of(g, p, 96), doctest::Contains("another batch size"), error);
   CHECK_THROWS_WITH_AS(graph_of(g, p, 120), doctest::Contains("a multiple of 48"), error);

@@ -50,7 +50,7 @@ std::string message(foreign_rule const& r) {
 }  // namespace
 
 TEST_CASE("the same rule from JSON and from protobuf") {
-  auto const a = read_flexflow_rules(parse_json(good, "text"), "text");
+  auto const a = read_flexflow_rules(core::parse_json(good, "text"), "text");
   REQUIRE(a.size() == 1);
   auto const b = read_taso_rules(message(a[0]), "bytes");
   REQUIRE(b.size() == 1);
@@ -72,7 +72,7 @@ TEST_CASE("what is missing, of another type or out of range is named with its pl
     text.replace(text.find(from), from.size(), to);
     CAPTURE(text);
     try {
-      read_flexflow_rules(parse_json(text, "file"), "file");
+      read_flexflow_rules(core::parse_json(text, "file"), "file");
       FAIL_CHECK("accepted");
     } catch (error const& e) {
       CHECK(std::string(e.what()).find(why) != std::string::npos);
@@ -86,14 +86,14 @@ TEST_CASE("what is missing, of another type or out of range is named with its pl
   refuse("\"opId\": -1", "\"opId\": 0", "reads operator 0");
   refuse("\"srcOpId\": 0", "\"srcOpId\": 3", "an output names an operator that is not there");
   refuse("\"mappedOutput\": [{\"srcOpId\": 0, \"srcTsId\": 0, \"dstOpId\": 1, \"dstTsId\": 0}]", "\"mappedOutput\": []", "without outputs");
-  CHECK_THROWS_AS(read_flexflow_rules(json(3), "file"), error);
+  CHECK_THROWS_AS(read_flexflow_rules(core::json(3), "file"), error);
   CHECK_THROWS_WITH_AS(read_foreign_rules("/nowhere/rules.pb"), doctest::Contains("cannot read the file"), error);
   CHECK_THROWS_WITH_AS(read_taso_rules("root:x:0:0", "file"), doctest::Contains("at file: byte"), error);
 }
 
 TEST_CASE("no bytes make the reader crash") {
   std::mt19937 draw(1);
-  auto const rules = read_flexflow_rules(parse_json(good, "text"), "text");
+  auto const rules = read_flexflow_rules(core::parse_json(good, "text"), "text");
   std::string const whole = message(rules[0]);
   int accepted = 0;
   for (std::size_t n = 0; n < whole.size(); ++n)

@@ -13,7 +13,7 @@ foreign_operator op(std::string type, values in, std::map<std::string, i64> para
     std::move(parameters)}; }
 std::string text(foreign_rule const& f, bool replicas) {
   imported_rule const r = import_rule(f, replicas, "");
-  return r.what ? spell(*r.what) : r.reason;
+  return r.what ? rewrite::spell(*r.what) : r.reason;
 }
 foreign_value const x{-1, 0}, y{-2, 0}, v{-4, 0}, w{-5, 0};
 }  // namespace

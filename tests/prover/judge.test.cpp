@@ -35,7 +35,7 @@ std::optional<summary> judged(std::string const& name) {
     s.accepted += v.accepted;
     s.proved += v.proved;
     if (v.accepted) {
-      derivation const d = derive(*v.what, rules_both_ways());
+      derivation const d = derive(*v.what, rewrite::rules_both_ways());
       s.implied += d.found && d.untried == 0;
     }
     CHECK(v.accepted == v.reason.empty());
@@ -87,13 +87,15 @@ TEST_CASE("a rule of one's own: accepted, with a condition, or refuted") {
 }
 
 TEST_CASE("a rejected rule is called a coincidence of shapes only where other extents alone make it false") {
-  rule const products = parse_rule("matmul{0,0}(x, y) => matmul{0,0}(y, x)");   // true of one element
-  CHECK(prover::detail::how_false(products, 60, 1, standard_vocabulary()) == "shape coincidence: it holds for some extents only");
+  rewrite::rule const products = rewrite::parse_rule("matmul{0,0}(x, y) => matmul{0,0}(y, x)");   // true of one element
+  CHECK(prover::detail::how_false(products, 60, 1, rewrite::standard_vocabulary()) == "shape coincidence: it holds for some extents only");
   // what a number or a function makes false is none
-  rule const numbers = parse_rule("scale{s}(x) => scale{s*s}(x)"), functions = parse_rule("?f(relu(x)) => relu(x)");
-  CHECK(prover::detail::how_false(numbers, 60, 1, standard_vocabulary()) == "other values: it holds for some axes, numbers or functions only");
-  CHECK(prover::detail::how_false(functions, 60, 1, standard_vocabulary()) == "other values: it holds on nothing that was tried");
-  CHECK(prover::detail::how_false(parse_rule("concat{d}(x, y) => concat{d}(y, x)"), 60, 1, standard_vocabulary()) ==
+  rewrite::rule const numbers = rewrite::parse_rule("scale{s}(x) => scale{s*s}(x)"),
+      functions = rewrite::parse_rule("?f(relu(x)) => relu(x)");
+  CHECK(prover::detail::how_false(numbers, 60, 1, rewrite::standard_vocabulary())
+        == "other values: it holds for some axes, numbers or functions only");
+  CHECK(prover::detail::how_false(functions, 60, 1, rewrite::standard_vocabulary()) == "other values: it holds on nothing that was tried");
+  CHECK(prover::detail::how_false(rewrite::parse_rule("concat{d}(x, y) => concat{d}(y, x)"), 60, 1, rewrite::standard_vocabulary()) ==
         "other values: it holds on nothing that was tried");
 }
 

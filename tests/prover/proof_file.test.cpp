@@ -25,7 +25,7 @@ std::string all_of(rule_making const& m) {
   std::string s;
   for (auto const* list : {&m.rules, &m.unproved})
     for (made_rule const& r : *list) {
-      s += spell(r.what) + (r.implied ? " implied " : " ") + std::to_string(r.proved.cases) + r.proved.open;
+      s += rewrite::spell(r.what) + (r.implied ? " implied " : " ") + std::to_string(r.proved.cases) + r.proved.open;
       for (int a : r.proved.used) s += " " + std::to_string(a);
       s += "\n";
     }
@@ -36,12 +36,12 @@ struct counting final : proof_store {
   proof_file& file;
   mutable std::atomic<int> known = 0, tried = 0;
   explicit counting(proof_file& f) : file(f) {}
-  std::optional<stored_proof> find(u64 key, rule const& asked) const override {
+  std::optional<stored_proof> find(u64 key, rewrite::rule const& asked) const override {
     auto p = file.find(key, asked);
     if (p) ++known;
     return p;
   }
-  void add(u64 key, rule const& asked, stored_proof const& p) override {
+  void add(u64 key, rewrite::rule const& asked, stored_proof const& p) override {
     ++tried;
     file.add(key, asked, p);
   }
@@ -80,7 +80,7 @@ TEST_CASE("a second run proves nothing and makes the same; a run that was cut of
 }
 
 TEST_CASE("a verdict is of one rule under one set of axioms and limits") {
-  rule const r = parse_rule("add(x, y) => add(y, x)"), s = parse_rule("mul(x, y) => mul(y, x)");
+  rewrite::rule const r = rewrite::parse_rule("add(x, y) => add(y, x)"), s = rewrite::parse_rule("mul(x, y) => mul(y, x)");
   proof_options few, fewer = few;
   fewer.without.assign(std::size(axioms), false);
   CHECK(proof_key(r, few) == proof_key(r, fewer));
@@ -119,7 +119,7 @@ TEST_CASE("a full disk ends the run with an error, keeps whole lines, and no thr
 }
 
 TEST_CASE("a process killed at any system call of adding leaves whole lines, or one that is tried again") {
-  rule const r = parse_rule("add(x, y) => add(y, x)");
+  rewrite::rule const r = rewrite::parse_rule("add(x, y) => add(y, x)");
   if (!tests::may_trace()) {
     MESSAGE("skipped: no process may trace another here, so that none is killed at its system calls");
     return;
@@ -144,7 +144,7 @@ TEST_CASE("a process killed at any system call of adding leaves whole lines, or 
 }
 
 TEST_CASE("a file, a folder and a disk that may not be written, and a disk that is full: an error, and the verdicts are as they were") {
-  rule const r = parse_rule("add(x, y) => add(y, x)");
+  rewrite::rule const r = rewrite::parse_rule("add(x, y) => add(y, x)");
   auto const add = [&](std::string const& path, u64 from, u64 to) -> std::string {
     try {
       proof_file file(path);

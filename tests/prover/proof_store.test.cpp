@@ -9,8 +9,8 @@ using namespace tensorpar;
 using namespace tensorpar::prover;
 
 namespace {
-rule named(std::string const& name, std::string const& text) {
-  rule r = parse_rule(text);
+rewrite::rule named(std::string const& name, std::string const& text) {
+  rewrite::rule r = rewrite::parse_rule(text);
   r.name = name;
   return r;
 }
@@ -23,8 +23,8 @@ TEST_CASE("the rule's name is not in the key: it proves nothing") {
 
 TEST_CASE("rule, limits, cases and every axiom left out give keys of their own") {
   std::set<u64> seen;
-  auto is_new = [&](rule const& r, proof_options const& o) { CHECK(seen.insert(proof_key(r, o)).second); };
-  rule const r = named("", relus);
+  auto is_new = [&](rewrite::rule const& r, proof_options const& o) { CHECK(seen.insert(proof_key(r, o)).second); };
+  rewrite::rule const r = named("", relus);
   is_new(r, {});
   is_new(named("", "relu(x) => relu(relu(x))"), {});
   is_new(named("", "tanh(tanh(x)) => tanh(x)"), {});

@@ -32,8 +32,8 @@ TEST_CASE("both sides, every operator and edge") {
   }
 }
 )dot";
-  std::string const one = to_dot(parse_rule("a \"rule\": ?f(partition{d,k}(x)) => partition{d,k}(?f(x))"));
+  std::string const one = to_dot(rewrite::parse_rule("a \"rule\": ?f(partition{d,k}(x)) => partition{d,k}(?f(x))"));
   CHECK(one == expected);
-  std::string const two = to_dot(parse_rule("relu(x), gelu(x) => gelu(x), relu(x)"));
+  std::string const two = to_dot(rewrite::parse_rule("relu(x), gelu(x) => gelu(x), relu(x)"));
   CHECK(two.find("label=\"out1\"") != two.npos);
 }

@@ -19,14 +19,14 @@ struct verdicts {
   trial tried;
 };
 /// Proves and tries a rule, and what both say cannot be true at once.
-verdicts judge_both(z3_prover& p, rule const& r, int instances) {
-  verdicts v{p.prove(r), try_rule(r, instances, name_hash(spell(r)), standard_vocabulary(), {}, 20 * instances)};
+verdicts judge_both(z3_prover& p, rewrite::rule const& r, int instances) {
+  verdicts v{p.prove(r), try_rule(r, instances, core::name_hash(rewrite::spell(r)), rewrite::standard_vocabulary(), {}, 20 * instances)};
   if (v.proved.status == proof_status::proved) {
-    CHECK_MESSAGE(v.tried.counterexample == "", "a false rule is proved: " << spell(r));
-    CHECK_MESSAGE(v.tried.open == "", "what is proved holds for functions that are random: " << spell(r));
+    CHECK_MESSAGE(v.tried.counterexample == "", "a false rule is proved: " << rewrite::spell(r));
+    CHECK_MESSAGE(v.tried.open == "", "what is proved holds for functions that are random: " << rewrite::spell(r));
   }
   if (v.proved.status == proof_status::impossible)
-    CHECK_MESSAGE(v.tried.instances + v.tried.undecided == 0, "an instance of a rule that has none: " << spell(r));
+    CHECK_MESSAGE(v.tried.instances + v.tried.undecided == 0, "an instance of a rule that has none: " << rewrite::spell(r));
   return v;
 }
 }  // namespace
@@ -35,7 +35,7 @@ TEST_CASE("shipped rules with one thing changed are not proved and refuted at on
   z3_prover p;
   std::mt19937 draw(6);
   tests::rule_mutator mutate(draw);
-  auto const& rules = standard_rules();
+  auto const& rules = rewrite::standard_rules();
   int count = 0, proved = 0, refuted = 0, undecided = 0, impossible = 0, neither = 0;
   int kinds[std::size(tests::mutation_names)] = {};
   int const wanted = test_effort::cases(120);
@@ -89,44 +89,45 @@ TEST_CASE("numbers before a degree count, for every prime") {
   z3_prover p;
   for (auto const& [text, status] : rules) {
     CAPTURE(std::string(text));
-    verdicts const v = judge_both(p, parse_rule(text), 30);
+    verdicts const v = judge_both(p, rewrite::parse_rule(text), 30);
     CHECK(v.proved.status == status);
     CHECK(v.tried.counterexample.empty() == (status == proof_status::proved));
     if (status == proof_status::proved) CHECK(v.tried.instances == 30);
   }
-  for (char const* text : {"replicate{0}(x) => x", "replicate{-2*k}(x) => replicate{k}(x)", "partition{0,extent(x,0)}(x) => partition{0,4}(x)"}) {
+  for (char const* text : {"replicate{0}(x) => x", "replicate{-2*k}(x) => replicate{k}(x)",
+                           "partition{0,extent(x,0)}(x) => partition{0,4}(x)"}) {
     CAPTURE(std::string(text));
-    CHECK_THROWS_AS(parse_rule(text), error);
+    CHECK_THROWS_AS(rewrite::parse_rule(text), error);
   }
 }
 
 TEST_CASE("every shipped rule with a number before one of its degrees, and before all of them") {
   z3_prover p;
   int one = 0, all = 0, proved = 0, refuted = 0;
-  std::size_t const step = 1 + standard_rules().size() / static_cast<std::size_t>(test_effort::cases(12));
-  for (std::size_t n = 0; n < standard_rules().size(); n += step) {
-    rule const& r = standard_rules()[n];
+  std::size_t const step = 1 + rewrite::standard_rules().size() / static_cast<std::size_t>(test_effort::cases(12));
+  for (std::size_t n = 0; n < rewrite::standard_rules().size(); n += step) {
+    rewrite::rule const& r = rewrite::standard_rules()[n];
     i64 const number = 2 + static_cast<i64>(n) % 5;
-    rule every = r;
+    rewrite::rule every = r;
     int degrees = 0;
-    for (pattern_graph* g : {&every.source, &every.target})
-      for (pattern_node& v : g->nodes)
+    for (rewrite::pattern_graph* g : {&every.source, &every.target})
+      for (rewrite::pattern_node& v : g->nodes)
         for (std::size_t i = 0; i < v.attr.size(); ++i)
-          if (v.op && role_of(*v.op, static_cast<int>(i)) == attr_role::degree && !v.attr[i].factors.empty()) {
+          if (v.op && rewrite::role_of(*v.op, static_cast<int>(i)) == rewrite::attr_role::degree && !v.attr[i].factors.empty()) {
             for (std::size_t k = 0; k < v.attr[i].factors.size(); ++k) v.attr[i].number *= number;
             ++degrees;
           }
     if (degrees == 0) continue;
     // a rule for all degrees is one for all that are multiples of a number
     verdicts const same = judge_both(p, every, 10);
-    CHECK_MESSAGE(same.proved.status == proof_status::proved, spell(every));
+    CHECK_MESSAGE(same.proved.status == proof_status::proved, rewrite::spell(every));
     ++all;
     for (bool target : {false, true})
-      for (pattern_node const& v : (target ? r.target : r.source).nodes)
+      for (rewrite::pattern_node const& v : (target ? r.target : r.source).nodes)
         for (std::size_t i = 0; i < v.attr.size(); ++i) {
-          if (!v.op || role_of(*v.op, static_cast<int>(i)) != attr_role::degree) continue;
-          rule m = r;
-          pattern_graph& g = target ? m.target : m.source;
+          if (!v.op || rewrite::role_of(*v.op, static_cast<int>(i)) != rewrite::attr_role::degree) continue;
+          rewrite::rule m = r;
+          rewrite::pattern_graph& g = target ? m.target : m.source;
           g.nodes[static_cast<std::size_t>(&v - (target ? r.target : r.source).nodes.data())].attr[i].number *= number;
           verdicts const w = judge_both(p, m, 10);
           ++one;

@@ -21,20 +21,20 @@ struct judged_rule {
 struct cubed {
   static constexpr auto name = "cubed";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 /// Another one.
 struct reversed {
   static constexpr auto name = "reversed";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 
-void as_expected(std::initializer_list<judged_rule> rules, vocabulary const& words = standard_vocabulary()) {
+void as_expected(std::initializer_list<judged_rule> rules, rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   z3_prover p(words);
   for (judged_rule const& f : rules) {
     CAPTURE(std::string(f.text));
-    rule const r = parse_rule(f.text, words);
+    rewrite::rule const r = rewrite::parse_rule(f.text, words);
     trial const t = try_rule(r, test_effort::cases(40), 1, words);
     CAPTURE(t.counterexample);
     CAPTURE(t.open);
@@ -140,7 +140,7 @@ TEST_CASE("what needs a property of a function is not decided where it is true, 
 }
 
 TEST_CASE("of a function that only its author knows nothing is called equal in real numbers") {
-  vocabulary const words = standard_vocabulary().with<cubed, reversed>();
+  rewrite::vocabulary const words = rewrite::standard_vocabulary().with<cubed, reversed>();
   as_expected({{"cubed(scale{-1}(x)) => scale{-1}(cubed(x))", verdict::open, "a function is not known in real numbers"},
                {"reversed(reversed(x)) => x", verdict::open, "a function is not known in real numbers"},
                {"relu(cubed(x)) => cubed(relu(x))", verdict::open, "a function is not known in real numbers"},
@@ -148,9 +148,9 @@ TEST_CASE("of a function that only its author knows nothing is called equal in r
                {"cubed(add(x, y)) => cubed(add(y, x))", verdict::proved},
                {"cubed(partition{0,k}(x)) => cubed(x)", verdict::refuted}},
               words);
-  trial const known = try_rule(parse_rule("relu(relu(x)) => relu(x)"), 20, 1);
+  trial const known = try_rule(rewrite::parse_rule("relu(relu(x)) => relu(x)"), 20, 1);
   CHECK(known.agreed == known.undecided);
-  trial const unknown = try_rule(parse_rule("cubed(cubed(x)) => cubed(x)", words), 20, 1, words);
+  trial const unknown = try_rule(rewrite::parse_rule("cubed(cubed(x)) => cubed(x)", words), 20, 1, words);
   CHECK(unknown.undecided == 20);
   CHECK(unknown.agreed == 0);
 }

@@ -13,7 +13,7 @@ using namespace tensorpar::prover;
 TEST_CASE("rules that hold do so on every device") {
   for (char const* text : tests::rules_that_hold) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), test_effort::cases(200), 1);
+    trial const t = try_rule(rewrite::parse_rule(text), test_effort::cases(200), 1);
     CHECK(t.counterexample.empty());
     CHECK(t.unknown.empty());
     CHECK(t.instances == test_effort::cases(200));
@@ -23,7 +23,7 @@ TEST_CASE("rules that hold do so on every device") {
 TEST_CASE("rules that do not hold are refuted, and it is said how") {
   for (tests::false_rule const& f : tests::rules_that_do_not_hold) {
     CAPTURE(std::string(f.text));
-    trial const t = try_rule(parse_rule(f.text), 300, 1);
+    trial const t = try_rule(rewrite::parse_rule(f.text), 300, 1);
     CAPTURE(t.counterexample);
     CHECK(!t.counterexample.empty());
     CHECK(t.counterexample.find(f.why) != std::string::npos);
@@ -31,10 +31,10 @@ TEST_CASE("rules that do not hold are refuted, and it is said how") {
 }
 
 TEST_CASE("a seed gives one answer; an operator that nobody can compute is said") {
-  rule const wrong = parse_rule("?f(add(x, y)) => add(?f(x), ?f(y))");
+  rewrite::rule const wrong = rewrite::parse_rule("?f(add(x, y)) => add(?f(x), ?f(y))");
   CHECK(try_rule(wrong, 10, 5).counterexample == try_rule(wrong, 10, 5).counterexample);
   CHECK(try_rule(wrong, 10, 5).counterexample != try_rule(wrong, 10, 6).counterexample);
-  CHECK(try_rule(parse_rule("global_average(x) => global_average(x)"), 10, 1).unknown == "global_average");
+  CHECK(try_rule(rewrite::parse_rule("global_average(x) => global_average(x)"), 10, 1).unknown == "global_average");
 }
 
 TEST_CASE("a difference that only functions make which stand for random ones decides nothing; one of real functions does") {
@@ -44,7 +44,7 @@ TEST_CASE("a difference that only functions make which stand for random ones dec
                            "mul(relu(x), relu(scale{-1}(x))) => scale{0}(x)", "relu(softmax(x)) => softmax(x)",
                            "softmax(add(x, x)) => softmax(scale{2}(x))"}) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), test_effort::cases(40), 1);
+    trial const t = try_rule(rewrite::parse_rule(text), test_effort::cases(40), 1);
     CAPTURE(t.counterexample);
     CHECK(t.counterexample.empty());
     bool const plain = std::string_view(text).starts_with("softmax(add");   // needs no property of a function
@@ -56,7 +56,7 @@ TEST_CASE("a difference that only functions make which stand for random ones dec
                            "pool2d{average=0}(scale{-1}(x)) => scale{-1}(pool2d{average=0}(x))", "softmax(scale{2}(x)) => softmax(x)",
                            "?f(?f(x)) => ?f(x)", "relu(replicate{k}(x)) => relu(x)"}) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), test_effort::cases(40), 1);
+    trial const t = try_rule(rewrite::parse_rule(text), test_effort::cases(40), 1);
     CHECK(!t.counterexample.empty());
   }
 }
@@ -66,15 +66,15 @@ namespace {
 struct cubed {
   static constexpr auto name = "cubed";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 }  // namespace
 
 TEST_CASE("of a function that is not known nothing is refuted by its values") {
-  vocabulary const words = standard_vocabulary().with<cubed>();
-  CHECK(try_rule(parse_rule("cubed(scale{-1}(x)) => scale{-1}(cubed(x))", words), 20, 1, words).undecided == 20);
-  CHECK(try_rule(parse_rule("cubed(add(x, y)) => cubed(add(y, x))", words), 20, 1, words).instances == 20);
-  CHECK(!try_rule(parse_rule("cubed(partition{0,k}(x)) => cubed(x)", words), 20, 1, words).counterexample.empty());
+  rewrite::vocabulary const words = rewrite::standard_vocabulary().with<cubed>();
+  CHECK(try_rule(rewrite::parse_rule("cubed(scale{-1}(x)) => scale{-1}(cubed(x))", words), 20, 1, words).undecided == 20);
+  CHECK(try_rule(rewrite::parse_rule("cubed(add(x, y)) => cubed(add(y, x))", words), 20, 1, words).instances == 20);
+  CHECK(!try_rule(rewrite::parse_rule("cubed(partition{0,k}(x)) => cubed(x)", words), 20, 1, words).counterexample.empty());
 }
 
 TEST_CASE("conditions hold on every instance, those on extents and with numbers too") {
@@ -82,7 +82,7 @@ TEST_CASE("conditions hold on every instance, those on extents and with numbers 
                            "replicate{k}(x) => replicate{k}(x) where 2*k | copies(x)",
                            "add(slice{-1,0,extent(y,-1)}(x), y) => add(x, y) where extent(x,-1) == extent(y,-1)"}) {
     CAPTURE(std::string(text));
-    trial const u = try_rule(parse_rule(text), 20, 1);
+    trial const u = try_rule(rewrite::parse_rule(text), 20, 1);
     CHECK(u.counterexample.empty());
     CHECK(u.instances == 20);
   }

@@ -7,8 +7,8 @@
 using namespace tensorpar;
 
 namespace {
-operator_summary some(std::mt19937& draw, int node) {
-  operator_summary o;
+tensorpar::report::operator_summary some(std::mt19937& draw, int node) {
+  tensorpar::report::operator_summary o;
   o.node = node;
   o.name = draw() % 3 ? "name" + std::to_string(node) : "";
   o.op = draw() % 2 ? "linear" : "relu";
@@ -24,10 +24,10 @@ operator_summary some(std::mt19937& draw, int node) {
 TEST_CASE("groups partition the operators, in order of first members, and add up") {
   std::mt19937 draw(1);
   for (int turn = 0; turn < 50; ++turn) {
-    std::vector<operator_summary> all;
+    std::vector<tensorpar::report::operator_summary> all;
     for (int i = 0; i < 20; ++i) all.push_back(some(draw, i));
-    auto const same = [&](std::size_t i, std::size_t j) { return detail::same_choice(all[i], all[j]); };
-    auto const groups = detail::joined(all, true, same);
+    auto const same = [&](std::size_t i, std::size_t j) { return report::detail::same_choice(all[i], all[j]); };
+    auto const groups = report::detail::joined(all, true, same);
     std::vector<int> seen(all.size(), 0);
     std::size_t before = 0;
     for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -35,11 +35,11 @@ TEST_CASE("groups partition the operators, in order of first members, and add up
       CHECK(std::is_sorted(which.begin(), which.end()));
       if (g) CHECK(which.front() > before);
       before = which.front();
-      operator_summary sum = all[which.front()];
+      tensorpar::report::operator_summary sum = all[which.front()];
       for (std::size_t i : which) {
         ++seen[i];
         CHECK(same(which.front(), i));
-        if (i != which.front()) detail::accumulate(sum, all[i]);
+        if (i != which.front()) report::detail::accumulate(sum, all[i]);
       }
       CHECK(groups[g].sum.compute == sum.compute);
       CHECK(groups[g].sum.move == sum.move);
@@ -48,23 +48,23 @@ TEST_CASE("groups partition the operators, in order of first members, and add up
     CHECK(std::count(seen.begin(), seen.end(), 1) == 20);
     for (std::size_t a = 0; a < groups.size(); ++a)
       for (std::size_t b = 0; b < a; ++b) CHECK(!same(groups[a].which.front(), groups[b].which.front()));
-    CHECK(detail::joined(all, false, same).size() == all.size());
+    CHECK(report::detail::joined(all, false, same).size() == all.size());
   }
 }
 
 TEST_CASE("labels and bytes") {
   std::mt19937 draw(2);
-  operator_summary o = some(draw, 7);
+  tensorpar::report::operator_summary o = some(draw, 7);
   o.name = "head";
-  CHECK(detail::alike{o, {0}}.label() == "head");
-  CHECK(detail::alike{o, {0, 3, 5}}.label() == "3 x");
+  CHECK(report::detail::alike{o, {0}}.label() == "head");
+  CHECK(report::detail::alike{o, {0, 3, 5}}.label() == "3 x");
   o.name.clear();
-  CHECK(detail::alike{o, {0}}.label() == "#7");
+  CHECK(report::detail::alike{o, {0}}.label() == "#7");
   o.bytes.fill(0);
-  CHECK(detail::moved_text(o.bytes) == "-");
+  CHECK(report::detail::moved_text(o.bytes) == "-");
   o.bytes[0] = 2048;
-  std::string const one = detail::moved_text(o.bytes);
-  CHECK(one == move_text(static_cast<reshard_kind>(0)) + " " + bytes_text(2048));
+  std::string const one = report::detail::moved_text(o.bytes);
+  CHECK(one == report::move_text(static_cast<ir::reshard_kind>(0)) + " " + report::bytes_text(2048));
   o.bytes[2] = 1;
-  CHECK(detail::moved_text(o.bytes).starts_with(one + ", "));
+  CHECK(report::detail::moved_text(o.bytes).starts_with(one + ", "));
 }

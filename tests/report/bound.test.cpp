@@ -7,14 +7,14 @@ using namespace tensorpar;
 
 TEST_CASE("a bound is about a device, its part, or the parts that were looked at") {
   search::search_space s;
-  CHECK(bound_holds_for(s, 1) == "this device");
-  CHECK(bound_holds_for(s, 4) == "these devices");
+  CHECK(report::bound_holds_for(s, 1) == "this device");
+  CHECK(report::bound_holds_for(s, 4) == "these devices");
   s.part_sizes = {24, 8};
-  CHECK(bound_holds_for(s, 48) == "these devices, or on 24, 8 of them");
+  CHECK(report::bound_holds_for(s, 48) == "these devices, or on 24, 8 of them");
   s.part_sizes = {90, 80, 70, 60, 50, 40, 30, 20, 10};
-  CHECK(bound_holds_for(s, 96) == "these devices, or on 90, 80, 70, 60, 50, 40, 30, 20 ... of them");
+  CHECK(report::bound_holds_for(s, 96) == "these devices, or on 90, 80, 70, 60, 50, 40, 30, 20 ... of them");
   s.neighbours = true;
-  CHECK(bound_holds_for(s, 96) == "these devices or neighbours among them");
+  CHECK(report::bound_holds_for(s, 96) == "these devices or neighbours among them");
   s.every_part = true;
-  CHECK(bound_holds_for(s, 96) == "these devices or a part of them");
+  CHECK(report::bound_holds_for(s, 96) == "these devices or a part of them");
 }

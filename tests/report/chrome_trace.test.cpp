@@ -10,11 +10,11 @@ using namespace tensorpar;
 
 TEST_CASE("every span of both timelines is there once, with its times") {
   auto const s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
-  json const trace = parse_json(chrome_trace(s.predicted, &s.measured), "trace.json");
-  std::map<int, std::vector<json>> spans;
+  core::json const trace = core::parse_json(report::chrome_trace(s.predicted, &s.measured), "trace.json");
+  std::map<int, std::vector<core::json>> spans;
   std::map<std::pair<int, int>, std::string> threads;
   std::size_t counters = 0;
-  for (json const& e : trace["traceEvents"]) {
+  for (core::json const& e : trace["traceEvents"]) {
     std::string const ph = e["ph"];
     REQUIRE((ph == "X" || ph == "M" || ph == "C"));
     if (ph == "X") spans[e["pid"]].push_back(e);
@@ -27,7 +27,7 @@ TEST_CASE("every span of both timelines is there once, with its times") {
     REQUIRE(spans[pid].size() == time->spans.size());
     for (std::size_t i = 0; i < time->spans.size(); ++i) {
       span const& x = time->spans[i];
-      json const& e = spans[pid][i];
+      core::json const& e = spans[pid][i];
       CHECK(e["name"] == x.name);
       CHECK(std::abs(e["ts"].get<double>() - x.start * 1e6) <= 0.000501);  // to the nanosecond
       CHECK(std::abs(e["dur"].get<double>() - (x.end - x.start) * 1e6) <= 0.00101);
@@ -46,9 +46,9 @@ TEST_CASE("spans of a lane that do not overlap do not overlap in the trace, to t
     t.spans.push_back({0, lane::compute, i, "x", now, end});
     now = end;
   }
-  json const trace = parse_json(chrome_trace(t), "trace.json");
+  core::json const trace = core::parse_json(report::chrome_trace(t), "trace.json");
   long long last = 0;
-  for (json const& e : trace["traceEvents"]) {
+  for (core::json const& e : trace["traceEvents"]) {
     if (e["ph"] != "X") continue;
     long long const from = std::llround(e["ts"].get<double>() * 1000), length = std::llround(e["dur"].get<double>() * 1000);
     CHECK(from >= last);
@@ -56,25 +56,25 @@ TEST_CASE("spans of a lane that do not overlap do not overlap in the trace, to t
     last = from + length;
   }
   auto const a = tests::report_of(tests::hostile_names(9), 3, 2), b = tests::report_of(tests::hostile_names(9), 3, 2);
-  CHECK(chrome_trace(a.predicted, &a.measured) == chrome_trace(b.predicted, &b.measured));
+  CHECK(report::chrome_trace(a.predicted, &a.measured) == report::chrome_trace(b.predicted, &b.measured));
 }
 
 TEST_CASE("a single or empty timeline is valid too") {
-  CHECK(parse_json(chrome_trace({}), "trace.json")["traceEvents"].size() == 2);
+  CHECK(core::parse_json(report::chrome_trace({}), "trace.json")["traceEvents"].size() == 2);
   timeline t;
   t.spans.push_back({0, lane::compute, 0, "\xff not utf-8", 0, 1});
-  CHECK(parse_json(chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
+  CHECK(core::parse_json(report::chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
 }
 
 TEST_CASE("with the program categories are what tasks do, the same in both timelines and whatever the lane") {
   auto s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
   for (span& x : s.predicted.spans) x.where = lane::compute;                // a simulation without overlap
-  json const trace = parse_json(chrome_trace(s.predicted, &s.measured, &s.q), "trace.json");
+  core::json const trace = core::parse_json(report::chrome_trace(s.predicted, &s.measured, &s.q), "trace.json");
   std::map<std::string, int> count[2];
-  for (json const& e : trace["traceEvents"]) {
+  for (core::json const& e : trace["traceEvents"]) {
     if (e["ph"] != "X") continue;
     task const& t = s.q.tasks[e["args"]["task"].get<std::size_t>()];
-    CHECK(e["cat"] == (t.kind == task_kind::compute ? "compute" : move_text(t.step.kind)));
+    CHECK(e["cat"] == (t.kind == task_kind::compute ? "compute" : report::move_text(t.step.kind)));
     ++count[e["pid"].get<int>() - 1][e["cat"]];
   }
   CHECK(count[0].size() > 1);

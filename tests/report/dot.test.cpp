@@ -38,7 +38,7 @@ TEST_CASE("nodes and edges of a graph") {
                                     4, static_cast<unsigned>(k));
     computation_graph const& g = s.t.graph;
     for (plan const* p : {static_cast<plan const*>(nullptr), &s.p}) {
-      std::string const dot = to_dot(g, p);
+      std::string const dot = report::to_dot(g, p);
       CHECK(well_formed(dot));
       std::size_t edges = 0;
       for (graph_node const& n : g.nodes)
@@ -51,12 +51,12 @@ TEST_CASE("nodes and edges of a graph") {
 }
 
 TEST_CASE("no node, one node, and the same text every time") {
-  CHECK(well_formed(to_dot(computation_graph{})));
-  CHECK(count(to_dot(computation_graph{}), "->") == 0);
+  CHECK(well_formed(report::to_dot(computation_graph{})));
+  CHECK(count(report::to_dot(computation_graph{}), "->") == 0);
   auto const s = tests::report_of(tests::one_operator(), 2, 1);
-  std::string const dot = to_dot(tests::one_operator(), &s.p);
+  std::string const dot = report::to_dot(tests::one_operator(), &s.p);
   CHECK(count(dot, "\n  n0 [") == 1);
   CHECK(count(dot, " -> n0") == 1);
   auto const a = tests::report_of(tests::hostile_names(9), 3, 2), b = tests::report_of(tests::hostile_names(9), 3, 2);
-  CHECK(to_dot(a.t.graph, &a.p) == to_dot(b.t.graph, &b.p));
+  CHECK(report::to_dot(a.t.graph, &a.p) == report::to_dot(b.t.graph, &b.p));
 }

@@ -9,24 +9,24 @@ using namespace tensorpar;
 
 namespace {
 
-void check_drawing(drawing const& d, std::vector<std::pair<int, int>> const& edges) {
+void check_drawing(report::drawing const& d, std::vector<std::pair<int, int>> const& edges) {
   REQUIRE(d.edges.size() == edges.size());
   for (std::size_t i = 0; i < d.nodes.size(); ++i) {
-    drawn_node const& a = d.nodes[i];
+    report::drawn_node const& a = d.nodes[i];
     REQUIRE(std::isfinite(a.x + a.y));
     REQUIRE(a.x - a.width / 2 >= -1e-6);
     REQUIRE(a.x + a.width / 2 <= d.width + 1e-6);
     REQUIRE(a.y >= -1e-6);
     REQUIRE(a.y + a.height <= d.height + 1e-6);
     for (std::size_t j = 0; j < i; ++j) {
-      drawn_node const& b = d.nodes[j];
+      report::drawn_node const& b = d.nodes[j];
       bool const beside = std::abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-6;
       bool const above = a.y + a.height <= b.y + 1e-6 || b.y + b.height <= a.y + 1e-6;
       REQUIRE((beside || above));
     }
   }
-  for (drawn_edge const& e : d.edges) {
-    drawn_node const &a = d.nodes[static_cast<std::size_t>(e.from)], &b = d.nodes[static_cast<std::size_t>(e.to)];
+  for (report::drawn_edge const& e : d.edges) {
+    report::drawn_node const &a = d.nodes[static_cast<std::size_t>(e.from)], &b = d.nodes[static_cast<std::size_t>(e.to)];
     REQUIRE(e.points.size() >= 2);
     REQUIRE(e.points.front() == std::pair(a.x, a.y + a.height));
     REQUIRE(e.points.back() == std::pair(b.x, b.y));
@@ -48,7 +48,7 @@ TEST_CASE("random graphs") {
         std::pair<int, int> const e{static_cast<int>(r() % static_cast<unsigned>(b)), b};
         if (std::find(edges.begin(), edges.end(), e) == edges.end()) edges.push_back(e);
       }
-    check_drawing(draw_layered(sizes, edges), edges);
+    check_drawing(report::draw_layered(sizes, edges), edges);
   }
 }
 
@@ -57,16 +57,16 @@ TEST_CASE("a chain with skip connections is a straight line") {
   std::vector<std::pair<int, int>> edges;
   for (int i = 1; i < 60; ++i) edges.push_back({i - 1, i});
   for (int i = 0; i + 4 < 60; i += 4) edges.push_back({i, i + 4});
-  drawing const d = draw_layered(sizes, edges);
+  report::drawing const d = report::draw_layered(sizes, edges);
   check_drawing(d, edges);
-  for (drawn_node const& a : d.nodes) CHECK(a.x == doctest::Approx(d.nodes[0].x).epsilon(0.02));
+  for (report::drawn_node const& a : d.nodes) CHECK(a.x == doctest::Approx(d.nodes[0].x).epsilon(0.02));
   CHECK(d.width < 250);
 }
 
 TEST_CASE("branches that need not cross do not") {
   // 0 -> 1,2,3 -> 4 and the edges given in an order that crosses
   std::vector<std::pair<int, int>> const edges{{0, 3}, {0, 1}, {0, 2}, {1, 6}, {2, 5}, {3, 4}, {4, 7}, {5, 7}, {6, 7}};
-  drawing const d = draw_layered(std::vector<std::pair<double, double>>(8, {50, 20}), edges);
+  report::drawing const d = report::draw_layered(std::vector<std::pair<double, double>>(8, {50, 20}), edges);
   check_drawing(d, edges);
   auto x = [&](int v) { return d.nodes[static_cast<std::size_t>(v)].x; };
   CHECK(((x(1) < x(2)) == (x(6) < x(5))));
@@ -83,10 +83,11 @@ TEST_CASE("a fan-out into a chain has few bends: short edges bend, long ones are
       edges.push_back({i, n + i});
       if (i > 1) edges.push_back({n + i - 1, n + i});
     }
-    drawing const d = draw_layered(std::vector<std::pair<double, double>>(static_cast<std::size_t>(2 * n + 1), {100, 30}), edges);
+    report::drawing const d = report::draw_layered(std::vector<std::pair<double, double>>(static_cast<std::size_t>(2 * n + 1), {100, 30}),
+                                                   edges);
     if (k == 0) check_drawing(d, edges);
     points[k] = 0;
-    for (drawn_edge const& e : d.edges) points[k] += e.points.size();
+    for (report::drawn_edge const& e : d.edges) points[k] += e.points.size();
     CHECK(d.edges[1].points.size() == 2);
     CHECK(d.edges[3 * 50].points.size() == 2 + 2 * 50);            // passes 50 layers by bends
     CHECK(d.edges.back().points.size() == 2);
@@ -95,8 +96,8 @@ TEST_CASE("a fan-out into a chain has few bends: short edges bend, long ones are
 }
 
 TEST_CASE("nothing and one box") {
-  CHECK(draw_layered({}, {}).nodes.empty());
-  drawing const d = draw_layered({{30, 10}}, {});
+  CHECK(report::draw_layered({}, {}).nodes.empty());
+  report::drawing const d = report::draw_layered({{30, 10}}, {});
   CHECK(d.width == 30);
   CHECK(d.height == 10);
 }

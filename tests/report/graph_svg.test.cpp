@@ -33,37 +33,38 @@ bool balanced(std::string const& s) {
 }  // namespace
 
 TEST_CASE("text that may stand in elements and attributes") {
-  CHECK(html_text("a<b>&\"c'\n") == "a&lt;b&gt;&amp;&quot;c&#39; ");
-  CHECK(html_text("\xc2\xb7") == "\xc2\xb7");
+  CHECK(report::html_text("a<b>&\"c'\n") == "a&lt;b&gt;&amp;&quot;c&#39; ");
+  CHECK(report::html_text("\xc2\xb7") == "\xc2\xb7");
 }
 
 TEST_CASE("stripes show the devices that are used") {
-  using detail::device_stripe;
-  CHECK(count(device_stripe({0, 2}, 4, 0, 0, 100), "class=\"seg d") == 2);
-  CHECK(count(device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
-  CHECK(count(device_stripe({0, 7}, 12, 0, 0, 100), "seg off") == 2);           // the six between are one
-  CHECK(count(device_stripe({}, 12, 0, 0, 100), "<rect") == 1);
-  std::string const many = device_stripe({0, 1, 2, 7, 9, 10}, 32, 0, 0, 100);   // three runs on a bar
+  using report::detail::device_stripe;
+  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "class=\"seg d") == 2);
+  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
+  CHECK(count(report::detail::device_stripe({0, 7}, 12, 0, 0, 100), "seg off") == 2);           // the six between are one
+  CHECK(count(report::detail::device_stripe({}, 12, 0, 0, 100), "<rect") == 1);
+  std::string const many = report::detail::device_stripe({0, 1, 2, 7, 9, 10}, 32, 0, 0, 100);   // three runs on a bar
   CHECK(count(many, "seg many") == 3);
   CHECK(count(many, "seg off") == 1);
   std::set<std::string> colours;
-  for (int d = 0; d < 8; ++d) colours.insert(detail::palette(d, 8));
+  for (int d = 0; d < 8; ++d) colours.insert(report::detail::palette(d, 8));
   CHECK(colours.size() == 8);
   for (int devices : {1, 8, 16}) {                                                  // every segment has a colour
-    std::string const said = detail::device_colours(devices);
+    std::string const said = report::detail::device_colours(devices);
     CHECK(count(said, "{fill:") == static_cast<std::size_t>(devices));
-    for (int d = 0; d < devices; ++d) CHECK(said.find(".d" + std::to_string(d) + "{fill:" + detail::palette(d, devices) + "}") != said.npos);
+    for (int d = 0; d < devices; ++d)
+      CHECK(said.find(".d" + std::to_string(d) + "{fill:" + report::detail::palette(d, devices) + "}") != said.npos);
   }
-  CHECK(detail::box_title("linear2", "linear") == "linear2");
-  CHECK(detail::box_title("", "linear") == "linear");
-  CHECK(detail::box_title("head", "linear").ends_with("linear"));
+  CHECK(report::detail::box_title("linear2", "linear") == "linear2");
+  CHECK(report::detail::box_title("", "linear") == "linear");
+  CHECK(report::detail::box_title("head", "linear").ends_with("linear"));
 }
 
 TEST_CASE("whole graphs") {
   for (computation_graph const& g : {tests::residual_mlp(), tests::small_cnn(), tests::hostile_names(12)}) {
     tests::report_subject const s = tests::report_of(g, 4, 1);
-    plan_summary const sum = summary_of("plan", s.t, s.p, s.q, s.predicted);
-    std::string const svg = graph_svg(s.t.graph, s.t.forward_nodes, sum);
+    report::plan_summary const sum = report::summary_of("plan", s.t, s.p, s.q, s.predicted);
+    std::string const svg = report::graph_svg(s.t.graph, s.t.forward_nodes, sum);
     CHECK(balanced(svg));
     CHECK(count(svg, "<g class=\"op\"") == static_cast<std::size_t>(s.t.forward_nodes));
     std::set<int> inputs;
@@ -72,6 +73,6 @@ TEST_CASE("whole graphs") {
         if (s.t.graph.value(x).role == value_role::input) inputs.insert(x);
     CHECK(count(svg, "<g class=\"input\"") == inputs.size());
     for (int v = 0; v < s.t.forward_nodes; ++v) CHECK(count(svg, "data-node=\"" + std::to_string(v) + "\"") == 1);
-    CHECK(svg == graph_svg(s.t.graph, s.t.forward_nodes, sum));
+    CHECK(svg == report::graph_svg(s.t.graph, s.t.forward_nodes, sum));
   }
 }

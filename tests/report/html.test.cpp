@@ -45,10 +45,10 @@ std::string unbalanced(std::string const& page) {
   }
   return open.empty() ? "" : open.back() + " is never closed";
 }
-json data_of(std::string const& page) {
+core::json data_of(std::string const& page) {
   std::string const start = "<script type=\"application/json\" id=\"data\">";
   std::size_t const at = page.find(start) + start.size();
-  return parse_json(page.substr(at, page.find("</script>", at) - at), "data");
+  return core::parse_json(page.substr(at, page.find("</script>", at) - at), "data");
 }
 std::size_t count(std::string const& s, std::string const& what) {
   std::size_t n = 0;
@@ -68,8 +68,8 @@ TEST_CASE("pages are well formed and stand alone") {
     auto s = tests::report_of(g, devices[k], k, 1 + static_cast<int>(k % 2));
     s.p.model = "<i>\"model\" & co</i>";
     s.p.cluster.name = "</script><script>alert(1)</script>";
-    std::string const page = k % 2 ? html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}})
-                                   : html_report(s.t, s.p, s.q, s.predicted);
+    std::string const page = k % 2 ? report::html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}})
+                                   : report::html_report(s.t, s.p, s.q, s.predicted);
     CHECK(unbalanced(page) == "");
     for (char const* outside : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url("})
       CHECK_MESSAGE(page.find(outside) == page.npos, outside);
@@ -100,7 +100,7 @@ TEST_CASE("a page about 4,000 operators that read one tensor stays below 10 MB, 
       g.add_output("loss", out(g.add_with_weights(cross_entropy{}, {y, labels}, "loss")));
       auto const s = tests::report_of(g, devices, 3);
       CHECK(s.t.forward_nodes > 4000);
-      std::string const page = html_report(s.t, s.p, s.q, s.predicted);
+      std::string const page = report::html_report(s.t, s.p, s.q, s.predicted);
       CAPTURE(chain);
       CAPTURE(devices);
       CHECK(page.size() > 4000u * 200u);
@@ -110,16 +110,16 @@ TEST_CASE("a page about 4,000 operators that read one tensor stays below 10 MB, 
 
 TEST_CASE("all spans, operators, devices and samples are in the data") {
   auto const s = tests::report_of(tests::hostile_names(40), 6, 3);
-  json const d = data_of(html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}}));
+  core::json const d = data_of(report::html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}}));
   REQUIRE(d["timelines"].size() == 2);
   for (int k = 0; k < 2; ++k) {
     timeline const& t = k ? s.measured : s.predicted;
     // unfold the rows: devices that share one have the same spans
     std::map<std::pair<int, int>, std::vector<std::array<i64, 3>>> told, real;
-    for (json const& row : d["timelines"][static_cast<std::size_t>(k)]["rows"])
+    for (core::json const& row : d["timelines"][static_cast<std::size_t>(k)]["rows"])
       for (int device : row[0])
         for (int w = 0; w < 2; ++w) {
-          json const& flat = row[static_cast<std::size_t>(2 + w)];
+          core::json const& flat = row[static_cast<std::size_t>(2 + w)];
           for (std::size_t i = 0; i < flat.size(); i += 3)
             told[{device, w}].push_back({flat[i].get<i64>(), flat[i + 1].get<i64>(), flat[i + 2].get<i64>()});
         }
@@ -131,10 +131,10 @@ TEST_CASE("all spans, operators, devices and samples are in the data") {
     CHECK(told == real);
   }
   CHECK(d["operators"].size() == static_cast<std::size_t>(s.t.forward_nodes));
-  CHECK(d["peaks"] == json(s.q.arena));
+  CHECK(d["peaks"] == core::json(s.q.arena));
   CHECK(d["colours"].size() == 6);
   std::map<int, std::vector<std::pair<i64, i64>>> told, real;
-  for (json const& row : d["memory"])
+  for (core::json const& row : d["memory"])
     for (int device : row[0])
       for (std::size_t i = 0; i < row[2].size(); i += 2) told[device].push_back({row[2][i].get<i64>(), row[2][i + 1].get<i64>()});
   for (memory_sample const& m : s.predicted.memory) real[m.device].push_back({std::llround(m.time * 1e9), m.bytes});
@@ -147,31 +147,31 @@ TEST_CASE("devices on which the same happens share a row") {
     t.spans.push_back({d, lane::compute, 0, "a", 0, 1e-6 * (1 + d % 2)});
     t.spans.push_back({d, lane::communication, 1, "b", 2e-6, 3e-6});
   }
-  json const rows = detail::timeline_json("t", t)["rows"];
+  core::json const rows = report::detail::timeline_json("t", t)["rows"];
   REQUIRE(rows.size() == 2);
   CHECK(rows[0][0].size() == 20);
   CHECK(rows[0][1] == rows[0][1].get<std::string>());
-  CHECK(rows[0][2] == json({0, 0, 1000}));
-  CHECK(rows[1][2] == json({0, 0, 2000}));
-  CHECK(rows[1][3] == json({1, 2000, 1000}));
+  CHECK(rows[0][2] == core::json({0, 0, 1000}));
+  CHECK(rows[1][2] == core::json({0, 0, 2000}));
+  CHECK(rows[1][3] == core::json({1, 2000, 1000}));
 }
 
 TEST_CASE("one operator, no operator, and the same page every time") {
   auto const one = tests::report_of(tests::one_operator(), 2, 5);
-  CHECK(unbalanced(html_report(one.t, one.p, one.q, one.predicted)) == "");
-  CHECK(unbalanced(html_report(one.t, one.p, one.q, timeline{})) == "");
+  CHECK(unbalanced(report::html_report(one.t, one.p, one.q, one.predicted)) == "");
+  CHECK(unbalanced(report::html_report(one.t, one.p, one.q, timeline{})) == "");
   training_graph const none;
   plan empty;
-  std::string const page = html_report(none, empty, program{}, timeline{});
+  std::string const page = report::html_report(none, empty, program{}, timeline{});
   CHECK(unbalanced(page) == "");
   CHECK(data_of(page)["operators"].empty());
   auto const a = tests::report_of(tests::hostile_names(20), 4, 9), b = tests::report_of(tests::hostile_names(20), 4, 9);
   auto page_of = [](tests::report_subject const& s) {
-    plan_summary const sum = summary_of("<chosen>", s.t, s.p, s.q, s.predicted);
-    plan_summary other = sum;
+    report::plan_summary const sum = report::summary_of("<chosen>", s.t, s.p, s.q, s.predicted);
+    report::plan_summary other = sum;
     other.name = "<other> & co";
-    for (operator_summary& o : other.operators) o.sharding = "<i>", o.compute *= 2;
-    return html_report(s.t, s.p, s.q, s.predicted, {{"<measured>", s.measured}}, {sum, other});
+    for (report::operator_summary& o : other.operators) o.sharding = "<i>", o.compute *= 2;
+    return report::html_report(s.t, s.p, s.q, s.predicted, {{"<measured>", s.measured}}, {sum, other});
   };
   CHECK(page_of(a) == page_of(b));
   CHECK(unbalanced(page_of(a)) == "");
@@ -180,31 +180,31 @@ TEST_CASE("one operator, no operator, and the same page every time") {
 }
 
 TEST_CASE("a box has a segment for every device, or one bar for runs of many") {
-  CHECK(count(detail::device_stripe({0, 2}, 4, 0, 0, 100), "\"seg d") == 2);
-  CHECK(count(detail::device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
-  CHECK(count(detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg many") == 2);
-  CHECK(count(detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg off") == 1);
+  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "\"seg d") == 2);
+  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
+  CHECK(count(report::detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg many") == 2);
+  CHECK(count(report::detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg off") == 1);
   std::vector<int> all(64);
   for (int d = 0; d < 64; ++d) all[static_cast<std::size_t>(d)] = d;
-  CHECK(count(detail::device_stripe(all, 64, 0, 0, 100), "<rect") == 1);
-  CHECK(detail::box_title("relu3", "relu") == "relu3");
-  CHECK(detail::box_title("", "relu") == "relu");
-  CHECK(detail::box_title("act", "relu") == "act  \xc2\xb7  relu");
-  CHECK(detail::box_title("relu_a", "relu") == "relu_a  \xc2\xb7  relu");
+  CHECK(count(report::detail::device_stripe(all, 64, 0, 0, 100), "<rect") == 1);
+  CHECK(report::detail::box_title("relu3", "relu") == "relu3");
+  CHECK(report::detail::box_title("", "relu") == "relu");
+  CHECK(report::detail::box_title("act", "relu") == "act  \xc2\xb7  relu");
+  CHECK(report::detail::box_title("relu_a", "relu") == "relu_a  \xc2\xb7  relu");
 }
 
 TEST_CASE("text cannot become markup") {
-  CHECK(html_text("<a href=\"x\">'&'\n</a>") == "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39; &lt;/a&gt;");
+  CHECK(report::html_text("<a href=\"x\">'&'\n</a>") == "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39; &lt;/a&gt;");
 }
 
 TEST_CASE("a memory bar is full where the device is, not where the fullest device is") {
-  device_summary x;
+  report::device_summary x;
   x.peak = 25;
   x.capacity = 100;
-  CHECK(detail::filled(x, 25) == 0.25);
+  CHECK(report::detail::filled(x, 25) == 0.25);
   x.peak = 120;                                     // too much: the bar ends
-  CHECK(detail::filled(x, 120) == 1);
+  CHECK(report::detail::filled(x, 120) == 1);
   x.capacity = 0;                                   // not known
-  CHECK(detail::filled(x, 240) == 0.5);
-  CHECK(detail::filled(x, 0) == 0);
+  CHECK(report::detail::filled(x, 240) == 0.5);
+  CHECK(report::detail::filled(x, 0) == 0);
 }

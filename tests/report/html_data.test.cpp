@@ -11,22 +11,22 @@ TEST_CASE("devices on which the same happens share a row, everyone is in one") {
   t.seconds = 3e-6;
   for (int d = 0; d < 4; ++d) t.spans.push_back({d, lane::compute, 0, "", 0, 1e-6});
   t.spans.push_back({3, lane::communication, 1, "", 1e-6, 3e-6});
-  json const j = detail::timeline_json("name", t);
+  core::json const j = report::detail::timeline_json("name", t);
   CHECK(j["name"] == "name");
   CHECK(j["seconds"] == 3000);
   REQUIRE(j["rows"].size() == 2);
-  CHECK(j["rows"][0][0] == json({0, 1, 2}));
-  CHECK(j["rows"][0][2] == json({0, 0, 1000}));
-  CHECK(j["rows"][1][0] == json(std::vector<int>{3}));
-  CHECK(j["rows"][1][3] == json({1, 1000, 2000}));
+  CHECK(j["rows"][0][0] == core::json({0, 1, 2}));
+  CHECK(j["rows"][0][2] == core::json({0, 0, 1000}));
+  CHECK(j["rows"][1][0] == core::json(std::vector<int>{3}));
+  CHECK(j["rows"][1][3] == core::json({1, 1000, 2000}));
 }
 
 TEST_CASE("curves are shared too, samples of devices that are not there are left out") {
-  json const j = detail::memory_json({{0, 0, 5}, {1, 0, 5}, {2, 1e-9, 7}, {9, 0, 1}}, 3);
+  core::json const j = report::detail::memory_json({{0, 0, 5}, {1, 0, 5}, {2, 1e-9, 7}, {9, 0, 1}}, 3);
   REQUIRE(j.size() == 2);
-  CHECK(j[0][0] == json({0, 1}));
-  CHECK(j[0][2] == json({0, 5}));
-  CHECK(j[1][2] == json({1, 7}));
+  CHECK(j[0][0] == core::json({0, 1}));
+  CHECK(j[0][2] == core::json({0, 5}));
+  CHECK(j[1][2] == core::json({1, 7}));
 }
 
 TEST_CASE("memory from lifetimes ends with what persists and never exceeds the arena") {
@@ -34,7 +34,7 @@ TEST_CASE("memory from lifetimes ends with what persists and never exceeds the a
     tests::report_subject const s = tests::report_of(seed % 3 ? tests::residual_mlp() : tests::small_transformer(), 4, seed);
     std::map<int, i64> last, most;
     std::map<int, double> before;
-    for (memory_sample const& m : memory_over_time(s.q, seed % 2 ? s.measured : s.predicted)) {
+    for (memory_sample const& m : report::memory_over_time(s.q, seed % 2 ? s.measured : s.predicted)) {
       CHECK(m.time >= before[m.device]);
       before[m.device] = m.time;
       last[m.device] = m.bytes;
@@ -54,14 +54,14 @@ TEST_CASE("memory from lifetimes ends with what persists and never exceeds the a
 
 TEST_CASE("all of it, and nothing that could end the script element") {
   tests::report_subject const s = tests::report_of(tests::hostile_names(9), 2, 1);
-  plan_summary const sum = summary_of("plan", s.t, s.p, s.q, s.predicted);
-  json const j = detail::report_data(s.t, sum, s.q, s.predicted, {{"measured </script>", s.measured}});
+  report::plan_summary const sum = report::summary_of("plan", s.t, s.p, s.q, s.predicted);
+  core::json const j = report::detail::report_data(s.t, sum, s.q, s.predicted, {{"measured </script>", s.measured}});
   CHECK(j["tasks"].size() == s.q.tasks.size());
   CHECK(j["operators"].size() == sum.operators.size());
   CHECK(j["timelines"].size() == 2);
   CHECK(j["colours"].size() == sum.devices.size());
   CHECK(j["peaks"].size() == sum.devices.size());
-  std::string const text = detail::script_json(j);
+  std::string const text = report::detail::script_json(j);
   CHECK(text.find('<') == text.npos);
-  CHECK(parse_json(text, "page") == j);
+  CHECK(core::parse_json(text, "page") == j);
 }

@@ -23,19 +23,21 @@ char const* const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 TEST_CASE("elements that the script looks for are in the page, values that it reads are in the data") {
   tests::report_subject const s = tests::report_of(tests::small_transformer(), 4, 1);
-  std::string const script = std::string(detail::html_script) + detail::html_timelines, page = html_report(s.t, s.p, s.q, s.predicted);
+  std::string const script = std::string(report::detail::html_script) + report::detail::html_timelines,
+      page = report::html_report(s.t, s.p, s.q, s.predicted);
   auto const ids = after(script, "$('", letters);
   CHECK(ids.size() > 10);
   for (std::string const& id : ids) CHECK_MESSAGE(page.find("id=\"" + id + "\"") != page.npos, id);
-  json const data = detail::report_data(s.t, summary_of("plan", s.t, s.p, s.q, s.predicted), s.q, s.predicted, {});
+  core::json const data = report::detail::report_data(s.t, report::summary_of("plan", s.t, s.p, s.q, s.predicted), s.q, s.predicted, {});
   auto const keys = after(script, " data.", letters);
   CHECK(keys.size() > 3);
   for (std::string const& key : keys) CHECK_MESSAGE(data.contains(key), key);
 }
 
 TEST_CASE("nothing makes markup of text, runs text, fetches or ends the element") {
-  std::string const s = std::string(detail::html_script) + detail::html_timelines;
-  for (char const* bad : {"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "fetch(", "http:", "</script"})
+  std::string const s = std::string(report::detail::html_script) + report::detail::html_timelines;
+  for (char const* bad : {"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "fetch(", "http:",
+                          "</script"})
     CHECK_MESSAGE(s.find(bad) == s.npos, bad);
   CHECK(s.find("textContent") != s.npos);
 }

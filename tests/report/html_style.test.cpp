@@ -19,7 +19,7 @@ std::set<std::string> names(std::string const& text, std::string const& before) 
 }  // namespace
 
 TEST_CASE("braces balance, nothing is fetched, nothing ends the element") {
-  std::string const s = tensorpar::detail::html_style;
+  std::string const s = tensorpar::report::detail::html_style;
   int depth = 0;
   for (char c : s) {
     depth += (c == '{') - (c == '}');
@@ -30,7 +30,7 @@ TEST_CASE("braces balance, nothing is fetched, nothing ends the element") {
 }
 
 TEST_CASE("colours that are used are defined, dark ones redefine light ones") {
-  std::string const s = tensorpar::detail::html_style;
+  std::string const s = tensorpar::report::detail::html_style;
   std::size_t const dark = s.find(":root.dark");
   REQUIRE(dark != s.npos);
   auto defined = [&](std::size_t from) {

@@ -20,7 +20,7 @@ std::size_t count(std::string const& text, std::string const& what) {
   for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
   return n;
 }
-template <class Op> int number(parallel_graph const& p) {
+template <class Op> int number(tensorpar::ir::parallel_graph const& p) {
   int n = 0;
   for (graph_node const& x : p.graph.nodes) n += x.op.is<Op>();
   return n;
@@ -35,15 +35,15 @@ TEST_CASE("columns, then rows: weights are partitioned, what is summed is reduce
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {z, y}, "loss")).out[0]);
   plan p = one_device_plan(g);
   p.cluster = make_cluster("two", {"device", 1e9, 1e9, i64{1} << 30, 0}, 2, 2, {"link", 2, 1e-6, 1e9}, {});
-  iteration_space const up = space_of(g, 0), down = space_of(g, 1);
+  tensorpar::ir::iteration_space const up = tensorpar::ir::space_of(g, 0), down = tensorpar::ir::space_of(g, 1);
   p.nodes[0].sharding = {0, {{up.loops[1].letter, 2, 1}}};
   p.nodes[1].sharding = {0, {{down.loops.back().letter, 2, 1}}};
   planned_step const s = step_of(g, p);
-  parallel_graph const q = parallel_graph_of(s.graph, s.plan);
-  CHECK(problems(q).empty());
+  tensorpar::ir::parallel_graph const q = tensorpar::report::parallel_graph_of(s.graph, s.plan);
+  CHECK(tensorpar::ir::problems(q).empty());
   CHECK(number<parallel::partition>(q) >= 2);
   CHECK(number<parallel::reduce>(q) == 1);
-  std::string const svg = parallel_svg(q), dot = to_dot(q);
+  std::string const svg = tensorpar::report::parallel_svg(q), dot = tensorpar::report::to_dot(q);
   int const parallel_ones = q.graph.node_count() - 3;
   CHECK(count(svg, "class=\"pill\"") == static_cast<std::size_t>(parallel_ones));
   CHECK(count(svg, "class=\"card\"") == 3);
@@ -61,9 +61,10 @@ TEST_CASE("plans of every kind have a valid parallel graph, and their page shows
     plan p = random_plan_of_a_kind(g, trial, draw);
     p.graph = g.hash();
     planned_step const s = step_of(g, p);
-    parallel_graph const q = parallel_graph_of(s.graph, s.plan);
-    CHECK(problems(q) == std::vector<std::string>{});
-    std::string const page = html_report(s.graph, s.plan, s.program, simulate(s.program, p.cluster, analytical{}));
+    tensorpar::ir::parallel_graph const q = tensorpar::report::parallel_graph_of(s.graph, s.plan);
+    CHECK(tensorpar::ir::problems(q) == std::vector<std::string>{});
+    std::string const page = tensorpar::report::html_report(s.graph, s.plan, s.program,
+                                                            simulate(s.program, p.cluster, tensorpar::cost::analytical{}));
     CHECK((page.find("Parallel computation graph") != page.npos) == (s.graph.forward_nodes <= 200));
   }
 }

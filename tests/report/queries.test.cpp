@@ -23,7 +23,7 @@ TEST_CASE("every query is what a loop over the program or the timeline gives") {
     plan p = random_plan_of_a_kind(g, trial, draw);
     p.graph = g.hash();
     program const q = step_of(g, p).program;
-    timeline const time = simulate(q, p.cluster, analytical{});
+    timeline const time = simulate(q, p.cluster, tensorpar::cost::analytical{});
     for (int d = 0; d < p.cluster.size(); ++d) {
       double sent = 0, busy = 0;
       std::vector<int> numbers;
@@ -31,7 +31,7 @@ TEST_CASE("every query is what a loop over the program or the timeline gives") {
         task const& t = q.tasks[i];
         if (std::find(t.devices.begin(), t.devices.end(), d) == t.devices.end() || t.kind != task_kind::reshard) continue;
         numbers.push_back(static_cast<int>(i));
-        sent += bytes_of_move(q, t);
+        sent += tensorpar::report::bytes_of_move(q, t);
       }
       CHECK((tasks(q) | on_device(d) | task_kind::reshard | ranges::views::transform([](listed_task const& t) { return t.number; }) | ranges::to<std::vector>()) == numbers);
       CHECK(total(tasks(q) | on_device(d) | task_kind::reshard | bytes) == doctest::Approx(sent));

@@ -17,7 +17,7 @@ report_subject report_of(computation_graph const& g, int devices, unsigned seed,
   s.p.micro_batches = micro_batches;
   s.q = unroll(s.t, s.p);
   s.p.peak_bytes = s.q.arena;
-  s.predicted = simulate(s.q, s.p.cluster, analytical{});
+  s.predicted = simulate(s.q, s.p.cluster, tensorpar::cost::analytical{});
   s.measured = s.predicted;
   s.measured.memory.clear();
   for (span& x : s.measured.spans) {
@@ -30,7 +30,7 @@ report_subject report_of(computation_graph const& g, int devices, unsigned seed,
 
 computation_graph one_operator() {
   computation_graph g;
-  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {4, 6}, init::normal_02);
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {4, 6}, tensorpar::op::init::normal_02);
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {w, x}, "only")));
   return g;
 }
@@ -47,7 +47,7 @@ computation_graph hostile_names(int n) {
     else v = out(g, g.add(relu{}, {v}, name));
     if (i % 3 == 2) before = v;
   }
-  int const w = g.add_parameter("w", {24, 24}, init::normal_02);
+  int const w = g.add_parameter("w", {24, 24}, tensorpar::op::init::normal_02);
   v = out(g, g.add(contraction("bi,io->bo"), {v, w}, "-->"));
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {v, y}, "loss")));
   return g;

@@ -19,33 +19,33 @@ TEST_CASE("a sharding is said with the names of axes") {
   axis const batch("batch"), hidden("hidden");
   int const x = g.add_input("x", {batch(8), dim(6)});
   int const v = g.add_with_weights(linear{.out = 12, .to = hidden}, {x}, "fc");
-  std::string const all = sharding_text(g, v, {0, {{'0', 2, 1}, {'o', 3, 2}, {'\0', 2, 6}}});
+  std::string const all = report::sharding_text(g, v, {0, {{'0', 2, 1}, {'o', 3, 2}, {'\0', 2, 6}}});
   CHECK(has(all, "batch /2"));
   CHECK(has(all, "/3"));
   CHECK(has(all, "2 copies"));
-  CHECK(has(sharding_text(g, v, {0, {{'i', 2, 1}}}), "(summed) /2"));
-  CHECK(sharding_text(g, v, {}) == "one device");
-  CHECK(sharding_text(g, v, {0, {{'0', 2, 2}, {'0', 2, 1}}}) == "batch /4");
+  CHECK(has(report::sharding_text(g, v, {0, {{'i', 2, 1}}}), "(summed) /2"));
+  CHECK(report::sharding_text(g, v, {}) == "one device");
+  CHECK(report::sharding_text(g, v, {0, {{'0', 2, 2}, {'0', 2, 1}}}) == "batch /4");
 }
 
 TEST_CASE("a summary adds up") {
   for (unsigned seed = 0; seed < 12; ++seed) {
     auto const s = tests::report_of(seed % 2 ? tests::residual_mlp() : tests::small_transformer(), seed % 3 ? 4 : 6, seed,
                                     1 + static_cast<int>(seed % 2));
-    plan_summary const sum = summary_of("chosen", s.t, s.p, s.q, s.predicted);
+    report::plan_summary const sum = report::summary_of("chosen", s.t, s.p, s.q, s.predicted);
     CHECK(sum.operators.size() == static_cast<std::size_t>(s.t.forward_nodes));
     double of_operators = 0, of_tasks = 0, compute = 0, busy = 0;
     i64 tasks = 0;
-    for (operator_summary const& o : sum.operators) of_operators += o.sent();
+    for (report::operator_summary const& o : sum.operators) of_operators += o.sent();
     for (task const& k : s.q.tasks) {
-      of_tasks += bytes_of_move(s.q, k);
+      of_tasks += report::bytes_of_move(s.q, k);
       tasks += k.kind == task_kind::reshard;
     }
     for (i64 n : sum.times) tasks -= n;
     CHECK(tasks == 0);
     CHECK(of_tasks == doctest::Approx(sum.sent()));
     CHECK(of_operators == doctest::Approx(sum.sent()));              // without clipping, every reshard serves some forward operator
-    for (device_summary const& d : sum.devices) { compute += d.compute + d.move; CHECK(d.compute <= sum.seconds * (1 + 1e-9)); }
+    for (report::device_summary const& d : sum.devices) { compute += d.compute + d.move; CHECK(d.compute <= sum.seconds * (1 + 1e-9)); }
     for (span const& x : s.predicted.spans) busy += x.end - x.start;
     CHECK(compute == doctest::Approx(busy));
     CHECK(sum.peak() == *std::max_element(s.q.arena.begin(), s.q.arena.end()));
@@ -60,14 +60,14 @@ TEST_CASE("an exchange in two halves is one reshard") {
     for (int v = g.node_count() / 2; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].sharding = {1, {}};
     program const q = unroll(t, p);
     program early = q;
-    send_early(early);
-    plan_summary const whole = summary_of("", t, p, q, simulate(q, p.cluster, analytical{})),
-                       halves = summary_of("", t, p, early, simulate(early, p.cluster, analytical{}));
+    passes::send_early(early);
+    report::plan_summary const whole = report::summary_of("", t, p, q, simulate(q, p.cluster, cost::analytical{})),
+                       halves = report::summary_of("", t, p, early, simulate(early, p.cluster, cost::analytical{}));
     int split = 0;
     for (task const& k : early.tasks) {
       if (k.kind != task_kind::send && k.kind != task_kind::receive) continue;
       ++split;
-      CHECK(communicates(k));
+      CHECK(report::communicates(k));
     }
     CHECK(split >= 4);                                     // there and back
     CHECK(whole.sent() > 0);
@@ -75,24 +75,25 @@ TEST_CASE("an exchange in two halves is one reshard") {
     CHECK(halves.times == whole.times);
     for (std::size_t o = 0; o < whole.operators.size(); ++o) CHECK(halves.operators[o].bytes == whole.operators[o].bytes);
     for (std::size_t d = 0; d < whole.devices.size(); ++d) CHECK(halves.devices[d].compute == doctest::Approx(whole.devices[d].compute));
-    json const data = detail::report_data(t, halves, early, {}, {});
+    core::json const data = report::detail::report_data(t, halves, early, {}, {});
     int moves = 0;
-    for (json const& x : data["tasks"]) moves += x[1] == 3;
+    for (core::json const& x : data["tasks"]) moves += x[1] == 3;
     CHECK(moves >= split);
   }
 }
 
 TEST_CASE("attributes that are empty are left out") {
-  CHECK(op_text(linear{512}) == "linear{out=512,bias=1}");
-  CHECK(op_text(linear{.out = 10, .to = axis("classes")}) == "linear{out=10,bias=1,to=classes}");
-  CHECK(op_text(relu{}) == "relu");
-  CHECK(op_text(contraction("mk,kn->mn")) == "contraction{mk,kn->mn}");
+  CHECK(report::op_text(linear{512}) == "linear{out=512,bias=1}");
+  CHECK(report::op_text(linear{.out = 10, .to = axis("classes")}) == "linear{out=10,bias=1,to=classes}");
+  CHECK(report::op_text(relu{}) == "relu");
+  CHECK(report::op_text(contraction("mk,kn->mn")) == "contraction{mk,kn->mn}");
 }
 
 TEST_CASE("what dominates follows the tasks, with and without overlap") {
   auto const s = tests::report_of(tests::residual_mlp(), 4, 3);
-  timeline const one_lane = simulate(s.q, s.p.cluster, analytical{}, {.overlap = false});
-  plan_summary const two = summary_of("", s.t, s.p, s.q, s.predicted), one = summary_of("", s.t, s.p, s.q, one_lane);
+  timeline const one_lane = simulate(s.q, s.p.cluster, cost::analytical{}, {.overlap = false});
+  report::plan_summary const two = report::summary_of("", s.t, s.p, s.q, s.predicted),
+      one = report::summary_of("", s.t, s.p, s.q, one_lane);
   CHECK(two.sent() > 0);
   for (std::size_t d = 0; d < one.devices.size(); ++d) {
     CHECK(one.devices[d].move == doctest::Approx(two.devices[d].move));
@@ -104,18 +105,18 @@ TEST_CASE("what dominates follows the tasks, with and without overlap") {
   task work, talk;
   work.node = 2;
   talk.kind = task_kind::reshard;
-  talk.step.kind = reshard_kind::all_gather;
+  talk.step.kind = ir::reshard_kind::all_gather;
   q.tasks = {work, talk};
   timeline time;
   time.spans = {{1, lane::compute, 0, "work", 0, 3}, {1, lane::compute, 1, "talk", 3, 4}};
   time.seconds = 4;
-  CHECK(summary_of("", s.t, s.p, q, time).dominated ==
+  CHECK(report::summary_of("", s.t, s.p, q, time).dominated ==
         "computation: device 1 computes for 75 % of the step, most of it for fc2 (3.00 s); it communicates for 25 %, most of it in "
         "all-gather (1.00 s)");
 }
 
 TEST_CASE("what a device lacks, and what holds anything") {
-  plan_summary s;
+  report::plan_summary s;
   s.devices = {{0, 0, 100, 80}, {0, 0, 90, 60}, {0, 0, 1000, 0}};
   CHECK(s.peak() == 1000);
   CHECK(s.lacks() == 30);

@@ -14,27 +14,27 @@ std::size_t lines(std::string const& s) { return static_cast<std::size_t>(std::c
 
 TEST_CASE("an explanation names every operator, collective and device") {
   auto const s = tests::report_of(tests::residual_mlp(), 4, 3);
-  std::string const text = explain(s.t, s.p, s.q, s.predicted);
-  plan_summary const sum = summary_of("", s.t, s.p, s.q, s.predicted);
-  for (operator_summary const& o : sum.operators) { CHECK(has(text, o.name)); CHECK(has(text, o.sharding)); }
-  for (int k = 0; k < move_kinds; ++k)
-    if (sum.bytes[static_cast<std::size_t>(k)] > 0) CHECK(has(text, move_text(static_cast<reshard_kind>(k)) + " "));
-  CHECK(has(text, "predicted step " + seconds_text(s.predicted.seconds)));
+  std::string const text = report::explain(s.t, s.p, s.q, s.predicted);
+  report::plan_summary const sum = report::summary_of("", s.t, s.p, s.q, s.predicted);
+  for (report::operator_summary const& o : sum.operators) { CHECK(has(text, o.name)); CHECK(has(text, o.sharding)); }
+  for (int k = 0; k < report::move_kinds; ++k)
+    if (sum.bytes[static_cast<std::size_t>(k)] > 0) CHECK(has(text, report::move_text(static_cast<ir::reshard_kind>(k)) + " "));
+  CHECK(has(text, "predicted step " + report::seconds_text(s.predicted.seconds)));
   CHECK(has(text, "dominated by comp") != has(text, "dominated by comm"));
   CHECK(has(text, "peak memory"));
   CHECK(text.back() == '\n');
   plan q = s.p;
   q.bound = 0.9;
   q.cost = 1;
-  CHECK(has(explain(s.t, q, s.q, s.predicted), "gap 10.0 %"));
+  CHECK(has(report::explain(s.t, q, s.q, s.predicted), "gap 10.0 %"));
   CHECK(!has(text, "own order"));
   for (std::size_t v = 0; v < q.nodes.size(); ++v) q.node_order.push_back(static_cast<int>(v));
-  CHECK(has(explain(s.t, q, s.q, s.predicted), ", operators in the plan's own order\n"));
+  CHECK(has(report::explain(s.t, q, s.q, s.predicted), ", operators in the plan's own order\n"));
 }
 
 TEST_CASE("many operators share lines") {
   auto const s = tests::report_of(tests::hostile_names(300), 1, 1);
-  std::string const text = explain(s.t, s.p, s.q, s.predicted);
+  std::string const text = report::explain(s.t, s.p, s.q, s.predicted);
   CHECK(lines(text) < 30);
   std::istringstream in(text);  // rows by their words: the widths of the columns are the table's business
   int found = 0;
@@ -52,30 +52,30 @@ TEST_CASE("many operators share lines") {
 
 TEST_CASE("a plan without a timeline is still explained") {
   auto const s = tests::report_of(tests::residual_mlp(), 2, 5);
-  CHECK(has(explain(s.t, s.p, s.q, timeline{}), "nothing was timed"));
+  CHECK(has(report::explain(s.t, s.p, s.q, timeline{}), "nothing was timed"));
 }
 
 TEST_CASE("one operator, and the same text every time") {
   auto const s = tests::report_of(tests::one_operator(), 2, 5);
-  std::string const text = explain(s.t, s.p, s.q, s.predicted);
+  std::string const text = report::explain(s.t, s.p, s.q, s.predicted);
   CHECK(has(text, "only"));
   CHECK(has(text, "nothing"));  // is moved
   auto const a = tests::report_of(tests::small_cnn(), 4, 9), b = tests::report_of(tests::small_cnn(), 4, 9);
-  CHECK(explain(a.t, a.p, a.q, a.predicted) == explain(b.t, b.p, b.q, b.predicted));
-  CHECK(explain(plan_summary{}).find("dominated") != std::string::npos);
+  CHECK(report::explain(a.t, a.p, a.q, a.predicted) == report::explain(b.t, b.p, b.q, b.predicted));
+  CHECK(report::explain(report::plan_summary{}).find("dominated") != std::string::npos);
 }
 
 TEST_CASE("progress") {
-  CHECK(progress_line({3, 12, 0.25, 0.975, 1234.4, 2e-3, 1.6e-3}) ==
+  CHECK(report::progress_line({3, 12, 0.25, 0.975, 1234.4, 2e-3, 1.6e-3}) ==
         "epoch 3/12  loss 0.2500  accuracy 97.50 %  1234 samples/s  step 2.00 ms (predicted 1.60 ms, +25 %)");
-  CHECK(progress_line({1, 1, 2, -1, 10, 1, 0}) == "epoch 1/1  loss 2.0000  10 samples/s  step 1.00 s");
+  CHECK(report::progress_line({1, 1, 2, -1, 10, 1, 0}) == "epoch 1/1  loss 2.0000  10 samples/s  step 1.00 s");
 }
 
 TEST_CASE("a gap is nothing only where the bound is reached") {
-  CHECK(gap_text(1, 1) == "0 %");
-  CHECK(gap_text(1, 1 - 1e-9) == "0 %");                                   // sums in another order
-  CHECK(gap_text(1, 1 - 1e-6) == "below 0.1 %");
-  CHECK(gap_text(1, 0.9996) == "below 0.1 %");
-  CHECK(gap_text(1, 0.9994) == "0.1 %");
-  CHECK(gap_text(2, 1) == "50.0 %");
+  CHECK(report::gap_text(1, 1) == "0 %");
+  CHECK(report::gap_text(1, 1 - 1e-9) == "0 %");                                   // sums in another order
+  CHECK(report::gap_text(1, 1 - 1e-6) == "below 0.1 %");
+  CHECK(report::gap_text(1, 0.9996) == "below 0.1 %");
+  CHECK(report::gap_text(1, 0.9994) == "0.1 %");
+  CHECK(report::gap_text(2, 1) == "50.0 %");
 }

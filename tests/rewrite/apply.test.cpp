@@ -13,7 +13,7 @@ using namespace tests;
 
 namespace {
 /// Chooses what the source leaves open as the instance has it.
-void choose(rule const& r, rule_match& m, rule_instance const& g) {
+void choose(tensorpar::rewrite::rule const& r, tensorpar::rewrite::rule_match& m, rule_instance const& g) {
   for (std::size_t p = 0; p < r.parameters.size(); ++p)
     if (!m.bound[p]) m.parameter[p] = g.at.parameter[p];
 }
@@ -31,7 +31,7 @@ bool learns_the_same(computation_graph const& a, computation_graph const& b, boo
 TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in the field and in double, forward and through differentiate") {
   std::mt19937 draw(1);
   int applied = 0, sharding = 0, without = 0;
-  for (rule const& r : standard_rules()) {
+  for (rewrite::rule const& r : rewrite::standard_rules()) {
     CAPTURE(spell(r));
     auto const cases = cases_of(r);
     for (int turn = 0; turn < test_effort::cases(2); ++turn) {
@@ -40,31 +40,31 @@ TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in th
         ++without;
         break;
       }
-      open_graph g(s->graph);
+      rewrite::open_graph g(s->graph);
       std::vector<int> identity;
       for (int i = 0; i < static_cast<int>(r.source.nodes.size()); ++i) identity.push_back(i);
-      rule_match found;
-      for (rule_match& m : find_matches(r, g))
+      rewrite::rule_match found;
+      for (rewrite::rule_match& m : find_matches(r, g))
         if (m.node == identity) {
           choose(r, m, s->instance);
           bool same = true;               // a degree that is a product can be written in several ways
           for (std::size_t p = 0; p < r.parameters.size(); ++p)
-            same = same && (r.parameters[p].kind == parameter_kind::function || m.parameter[p] == s->instance.at.parameter[p]);
+            same = same && (r.parameters[p].kind == rewrite::parameter_kind::function || m.parameter[p] == s->instance.at.parameter[p]);
           if (same && found.node.empty()) found = m;
         }
       REQUIRE(!found.node.empty());
-      rewriting const w = apply_rule(r, found, g);
+      rewrite::rewriting const w = apply_rule(r, found, g);
       CAPTURE(w.refused);
       REQUIRE(w.done());
       CHECK(w.added.size() == r.target.nodes.size());
       CHECK(w.removed.size() == r.source.nodes.size());
-      sharding_graph const t = g.close();
+      rewrite::sharding_graph const t = g.close();
       CHECK(problems(t).empty());
       CHECK(t.graph.node_count() == static_cast<int>(r.target.nodes.size()));
       CHECK(learns_the_same(s->graph.graph, t.graph, true));
       CHECK(learns_the_same(s->graph.graph, t.graph, false));
       ++applied;
-      for (parallel_shape const& x : t.shapes) if (x.parts() > 1) { ++sharding; break; }
+      for (ir::parallel_shape const& x : t.shapes) if (x.parts() > 1) { ++sharding; break; }
     }
   }
   CHECK(sharding > applied * 2 / 3);
@@ -74,22 +74,22 @@ TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in th
 
 TEST_CASE("what would not be valid is refused with a reason, and nothing is changed") {
   computation_graph c;
-  int const x = c.add_input("x", {6, 8}), w = c.add_parameter("w", {4, 8}, init::ones);
+  int const x = c.add_input("x", {6, 8}), w = c.add_parameter("w", {4, 8}, tensorpar::op::init::ones);
   int const y = c.node(c.add(linear{4, false}, {x, w})).out[0];
   c.add_output("y", c.node(c.add(relu{}, {y})).out[0]);
-  sharding_graph const s = unsharded(c);
+  tensorpar::rewrite::sharding_graph const s = tensorpar::rewrite::unsharded(c);
   auto attempt = [&](std::string_view text, std::vector<i64> chosen, std::string_view why) {
     CAPTURE(std::string(text));
-    open_graph g(s);
-    rule const r = parse_rule(text);
-    auto all = find_matches(r, g);
+    tensorpar::rewrite::open_graph g(s);
+    tensorpar::rewrite::rule const r = tensorpar::rewrite::parse_rule(text);
+    auto all = tensorpar::rewrite::find_matches(r, g);
     REQUIRE(all.size() == 1);
     for (std::size_t p = 0; p < chosen.size(); ++p) if (!all[0].bound[p]) all[0].parameter[p] = chosen[p];
-    rewriting const n = apply_rule(r, all[0], g);
+    tensorpar::rewrite::rewriting const n = tensorpar::rewrite::apply_rule(r, all[0], g);
     CAPTURE(n.refused);
     CHECK(n.refused.find(why) != std::string::npos);
     if (why.empty()) CHECK(n.done());
-    else CHECK(g.close().graph.hash() == open_graph(s).close().graph.hash());
+    else CHECK(g.close().graph.hash() == tensorpar::rewrite::open_graph(s).close().graph.hash());
   };
   std::string_view const data = "linear(x, w) => combine{d,k}(linear(partition{d,k}(x), replicate{k}(w)))";
   attempt(data, {0, 3}, "");
@@ -111,24 +111,25 @@ TEST_CASE("what would not be valid is refused with a reason, and nothing is chan
 
 TEST_CASE("values that others use stay, cycles are not closed") {
   computation_graph c;
-  int const x = c.add_input("x", {4, 4}), v = c.add_parameter("v", {4, 4}, init::ones), w = c.add_parameter("w", {4, 4}, init::ones);
+  int const x = c.add_input("x", {4, 4}), v = c.add_parameter("v", {4, 4}, tensorpar::op::init::ones),
+      w = c.add_parameter("w", {4, 4}, tensorpar::op::init::ones);
   int const a = c.node(c.add(matmul{}, {x, v})).out[0];
   int const b = c.node(c.add(matmul{}, {a, w})).out[0];   // of the first product's result
   c.add_output("b", b);
-  open_graph g(unsharded(c));
-  rule const joined = parse_rule(
+  tensorpar::rewrite::open_graph g(tensorpar::rewrite::unsharded(c));
+  tensorpar::rewrite::rule const joined = tensorpar::rewrite::parse_rule(
       "matmul{0,0}(a, b), matmul{0,0}(c, d) => t = matmul{0,0}(a, b); slice{0,0,extent(a,0)}(concat{0}(t, t)), matmul{0,0}(c, d)");
-  for (rule_match const& m : find_matches(joined, g))
+  for (rewrite::rule_match const& m : find_matches(joined, g))
     CHECK(apply_rule(joined, m, g).refused.find("depends on one of its results") != std::string::npos);
-  CHECK(find_matches(joined, g).size() == 2);
+  CHECK(tensorpar::rewrite::find_matches(joined, g).size() == 2);
 
   computation_graph d;
   int const y = d.add_input("x", {4, 4});
   int const f = d.node(d.add(relu{}, {y})).out[0];
   d.add_output("once", d.node(d.add(relu{}, {f})).out[0]);
-  open_graph h(unsharded(d));
-  rule const twice = parse_rule("relu(relu(x)) => relu(x)");
-  CHECK(find_matches(twice, h).size() == 1);
+  tensorpar::rewrite::open_graph h(tensorpar::rewrite::unsharded(d));
+  tensorpar::rewrite::rule const twice = tensorpar::rewrite::parse_rule("relu(relu(x)) => relu(x)");
+  CHECK(tensorpar::rewrite::find_matches(twice, h).size() == 1);
   d.add_output("inside", f);
-  CHECK(find_matches(twice, open_graph(unsharded(d))).empty());
+  CHECK(tensorpar::rewrite::find_matches(twice, tensorpar::rewrite::open_graph(tensorpar::rewrite::unsharded(d))).empty());
 }

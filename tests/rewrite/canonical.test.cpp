@@ -23,14 +23,15 @@ std::vector<plain_node> drawn(std::mt19937& draw) {
 }
 computation_graph built(std::vector<plain_node> const& g, std::vector<int> const& order, bool turned) {
   computation_graph r;
-  int const a = r.add_input("a", {4, 4}), b = r.add_parameter("b", {4, 4}, init::ones);
+  int const a = r.add_input("a", {4, 4}), b = r.add_parameter("b", {4, 4}, op::init::ones);
   std::vector<int> value(g.size(), -1);
   for (int v : order) {
     plain_node const& n = g[static_cast<std::size_t>(v)];
     std::vector<int> in;
     for (int u : n.from) in.push_back(u == -1 ? a : u == -2 ? b : value[static_cast<std::size_t>(u)]);
     if (turned && n.kind == 0) std::swap(in[0], in[1]);
-    any_op const o = n.kind == 0 ? any_op(add{}) : n.kind == 1 ? any_op(matmul{}) : n.kind == 2 ? any_op(relu{}) : any_op(transpose{0, 1});
+    op::any_op const o = n.kind == 0 ? op::any_op(add{}) : n.kind == 1 ? op::any_op(matmul{}) : n.kind == 2 ? op::any_op(relu{})
+        : op::any_op(transpose{0, 1});
     value[static_cast<std::size_t>(v)] = r.node(r.add(o, in)).out[0];
   }
   r.add_output("y", value.back());
@@ -72,7 +73,7 @@ std::vector<std::string> trees(std::vector<plain_node> const& g) {
 
 TEST_CASE("the order of nodes and of a sum's operands does not matter") {
   std::mt19937 draw(1);
-  canonical_forms form;
+  rewrite::canonical_forms form;
   for (int turn = 0; turn < 300; ++turn) {
     auto const g = drawn(draw);
     std::vector<int> straight;
@@ -83,7 +84,7 @@ TEST_CASE("the order of nodes and of a sum's operands does not matter") {
 
 TEST_CASE("forms are equal where the operators are, written out, and nowhere else") {
   std::mt19937 draw(2);
-  canonical_forms form;
+  rewrite::canonical_forms form;
   std::map<std::vector<i64>, std::vector<std::string>> known;
   std::map<std::vector<std::string>, std::vector<i64>> back;
   int again = 0;
@@ -101,8 +102,8 @@ TEST_CASE("forms are equal where the operators are, written out, and nowhere els
 }
 
 TEST_CASE("attributes count, axes from either end are the same axis") {
-  canonical_forms form;
-  auto const one = [](any_op const& o) {
+  rewrite::canonical_forms form;
+  auto const one = [](op::any_op const& o) {
     computation_graph g;
     g.add_output("y", g.node(g.add(o, {g.add_input("a", {4, 4}), g.add_input("b", {4, 4})})).out[0]);
     return g;

@@ -7,8 +7,8 @@
 using namespace tensorpar;
 
 TEST_CASE("records that differ anywhere have hashes of their own, also where numbers move from one list to the next") {
-  rewrite_record const r{"rule", {1, 2}, {3}, {4, 5}, {"", "relu"}};
-  std::vector<rewrite_record> all(10, r);
+  rewrite::rewrite_record const r{"rule", {1, 2}, {3}, {4, 5}, {"", "relu"}};
+  std::vector<rewrite::rewrite_record> all(10, r);
   all[1].rule = "rules";
   all[2].nodes = {2, 1};
   all[3].nodes = {1};
@@ -20,9 +20,9 @@ TEST_CASE("records that differ anywhere have hashes of their own, also where num
   all[8].functions = {"relu", ""};
   all[9].functions = {"", "gelu"};
   std::set<u64> seen;
-  for (rewrite_record const& x : all) {
-    hasher h;
-    add_to(h, x);
+  for (rewrite::rewrite_record const& x : all) {
+    core::hasher h;
+    rewrite::add_to(h, x);
     CHECK(seen.insert(h.value()).second);
     CHECK((x == r) == (&x == &all[0]));
   }

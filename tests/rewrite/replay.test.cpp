@@ -13,40 +13,40 @@ namespace {
 
 computation_graph subject() {
   computation_graph g;
-  auto put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
-  int const x = g.add_input("x", {4, 8}), v = g.add_parameter("v", {8, 8}, init::fan_in), w = g.add_parameter("w", {8, 8}, init::fan_in),
-            u = g.add_parameter("u", {4, 16}, init::fan_in);
+  auto put = [&](op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  int const x = g.add_input("x", {4, 8}), v = g.add_parameter("v", {8, 8}, op::init::fan_in),
+      w = g.add_parameter("w", {8, 8}, op::init::fan_in), u = g.add_parameter("u", {4, 16}, op::init::fan_in);
   int const a = put(linear{8, false}, {x, v}), b = put(linear{8, false}, {x, w});
   int const c = put(concat{-1}, {put(relu{}, {a}), put(relu{}, {b})});
   int const d = put(add{}, {put(mul{}, {c, u}), put(mul{}, {c, put(scale{2}, {u})})});
-  int const e = put(linear{8, false}, {put(linear{16, false}, {d, g.add_parameter("p", {16, 16}, init::fan_in)}),
-                                       g.add_parameter("q", {8, 16}, init::fan_in)});
+  int const e = put(linear{8, false}, {put(linear{16, false}, {d, g.add_parameter("p", {16, 16}, op::init::fan_in)}),
+                                       g.add_parameter("q", {8, 16}, op::init::fan_in)});
   g.add_output("loss", put(mean_squared_error{}, {e, g.add_input("y", {4, 8})}));
   return g;
 }
-rule const* find_rule(std::string_view name) {
-  for (rule const& r : rules_both_ways()) if (r.name == name) return &r;
+rewrite::rule const* find_rule(std::string_view name) {
+  for (rewrite::rule const& r : rewrite::rules_both_ways()) if (r.name == name) return &r;
   return nullptr;
 }
 /// A random walk: the records, and where they lead.
 struct walk {
-  std::vector<rewrite_record> records;
+  std::vector<rewrite::rewrite_record> records;
   computation_graph end;
 };
 walk drawn(computation_graph const& g, int steps, std::mt19937& draw) {
   walk r;
-  open_graph open(unsharded(g));
-  auto const& rules = rules_both_ways();
+  rewrite::open_graph open(rewrite::unsharded(g));
+  auto const& rules = rewrite::rules_both_ways();
   for (int tries = 0; static_cast<int>(r.records.size()) < steps && tries < 3000; ++tries) {
-    rule const& what = rules[draw() % rules.size()];
-    auto const found = find_matches(what, open);
+    rewrite::rule const& what = rules[draw() % rules.size()];
+    auto const found = rewrite::find_matches(what, open);
     if (found.empty()) continue;
-    rule_match const& m = found[draw() % found.size()];
+    rewrite::rule_match const& m = found[draw() % found.size()];
     if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
-    CHECK(match_fault(what, m, open) == "");
-    rewrite_record const s = record_of(what, m);
-    CHECK(match_of(what, s) == m);
-    if (apply_rule(what, m, open).done()) r.records.push_back(s);
+    CHECK(rewrite::match_fault(what, m, open) == "");
+    rewrite::rewrite_record const s = rewrite::record_of(what, m);
+    CHECK(rewrite::match_of(what, s) == m);
+    if (rewrite::apply_rule(what, m, open).done()) r.records.push_back(s);
   }
   r.end = open.close().graph;
   return r;
@@ -60,7 +60,7 @@ TEST_CASE("records lead where the rules did") {
   int steps = 0;
   for (int turn = 0; turn < 30; ++turn) {
     walk const w = drawn(g, 6, draw);
-    replayed const r = replay(g, w.records, find_rule);
+    rewrite::replayed const r = rewrite::replay(g, w.records, find_rule);
     CHECK(r.fault == "");
     CHECK(r.graph.hash() == w.end.hash());
     steps += static_cast<int>(w.records.size());
@@ -73,16 +73,16 @@ TEST_CASE("a match that is claimed where none is, is found out: all claims near 
   computation_graph const g = subject();
   int claims = 0, wrong = 0, alike = 0;
   for (int turn = 0; turn < 12; ++turn) {
-    open_graph open(unsharded(g));
-    for (rewrite_record const& s : drawn(g, turn % 4, draw).records) {
-      rule const& r = *find_rule(s.rule);
-      REQUIRE(apply_rule(r, match_of(r, s), open).done());
+    rewrite::open_graph open(rewrite::unsharded(g));
+    for (rewrite::rewrite_record const& s : drawn(g, turn % 4, draw).records) {
+      rewrite::rule const& r = *find_rule(s.rule);
+      REQUIRE(rewrite::apply_rule(r, rewrite::match_of(r, s), open).done());
     }
-    for (rule const& r : rules_both_ways()) {
-      auto const all = find_matches(r, open);
+    for (rewrite::rule const& r : rewrite::rules_both_ways()) {
+      auto const all = rewrite::find_matches(r, open);
       if (all.empty()) continue;
       for (int k = 0; k < 40; ++k) {
-        rule_match m = all[draw() % all.size()];
+        rewrite::rule_match m = all[draw() % all.size()];
         if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
         int const what = static_cast<int>(draw() % 3);
         auto any = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n + 2)) - 1; };
@@ -90,23 +90,24 @@ TEST_CASE("a match that is claimed where none is, is found out: all claims near 
         if (what == 1 && !m.tensor.empty()) m.tensor[draw() % m.tensor.size()] = any(open.value_count());
         if (what == 2 && !m.parameter.empty()) {
           std::size_t const p = draw() % m.parameter.size();
-          if (r.parameters[p].kind == parameter_kind::function) m.function[p] = standard_vocabulary().find(draw() % 2 ? "tanh" : "linear");
+          if (r.parameters[p].kind == rewrite::parameter_kind::function)
+            m.function[p] = rewrite::standard_vocabulary().find(draw() % 2 ? "tanh" : "linear");
           else m.parameter[p] += static_cast<i64>(draw() % 5) - 2;
         }
         ++claims;
         bool const real = std::find(all.begin(), all.end(), m) != all.end();
         wrong += !real;
-        CAPTURE(spell(r));
-        if (real) CHECK(match_fault(r, m, open) == "");
-        else if (match_fault(r, m, open).empty()) {
+        CAPTURE(rewrite::spell(r));
+        if (real) CHECK(rewrite::match_fault(r, m, open) == "");
+        else if (rewrite::match_fault(r, m, open).empty()) {
           // a sum's operands may be read in either order, and what makes up no attribute may have any value: then it leads to what a real
           // match leads to
-          open_graph claimed = open;
-          if (!apply_rule(r, m, claimed).done()) continue;
+          rewrite::open_graph claimed = open;
+          if (!rewrite::apply_rule(r, m, claimed).done()) continue;
           bool same = false;
-          for (rule_match const& x : all) {
-            open_graph found = open;
-            same = same || (apply_rule(r, x, found).done() && found.close().graph.hash() == claimed.close().graph.hash());
+          for (rewrite::rule_match const& x : all) {
+            rewrite::open_graph found = open;
+            same = same || (rewrite::apply_rule(r, x, found).done() && found.close().graph.hash() == claimed.close().graph.hash());
           }
           CHECK(same);
           ++alike;
@@ -124,15 +125,16 @@ TEST_CASE("an axis counted from the right does not pass for another one than the
   int const x = c.add_input("x", {4, 8}), y = c.add_input("y", {4, 8});
   int const a = c.node(c.add(concat{1}, {x, y})).out[0];
   c.add_output("z", c.node(c.add(concat{1}, {a, a})).out[0]);
-  open_graph g(unsharded(c));
-  rule const r = parse_rule("t = concat{d}(x, y); concat{e}(t, t) => concat{d}(concat{e}(x, x), concat{e}(y, y)) where d != e",
-                            standard_vocabulary(), "test");
-  auto all = find_matches(r, g);
+  rewrite::open_graph g(rewrite::unsharded(c));
+  rewrite::rule const r =
+      rewrite::parse_rule("t = concat{d}(x, y); concat{e}(t, t) => concat{d}(concat{e}(x, x), concat{e}(y, y)) where d != e",
+                            rewrite::standard_vocabulary(), "test");
+  auto all = rewrite::find_matches(r, g);
   REQUIRE(all.size() == 1);
-  CHECK(!apply_rule(r, all[0], g).done());               // one axis: the two sides are not equal
-  CHECK(match_fault(r, all[0], g) == "");
+  CHECK(!rewrite::apply_rule(r, all[0], g).done());               // one axis: the two sides are not equal
+  CHECK(rewrite::match_fault(r, all[0], g) == "");
   all[0].parameter[0] = -1;
-  CHECK(match_fault(r, all[0], g) == "axis d counts from the left");
+  CHECK(rewrite::match_fault(r, all[0], g) == "axis d counts from the left");
 }
 
 TEST_CASE("unknown rules, and records of another shape than the rule's, are refused by name") {
@@ -143,14 +145,14 @@ TEST_CASE("unknown rules, and records of another shape than the rule's, are refu
   auto const fault = [&](auto const& change) {
     auto records = w.records;
     change(records[0]);
-    replayed const r = replay(g, records, find_rule);
+    rewrite::replayed const r = rewrite::replay(g, records, find_rule);
     CHECK(r.step == 0);
     return r.fault;
   };
-  CHECK(fault([](rewrite_record& s) { s.rule = "no such rule"; }) == "there is no rule \"no such rule\"");
-  CHECK(fault([](rewrite_record& s) { s.nodes.push_back(0); }).find("another number of nodes") == 0);
-  CHECK(fault([](rewrite_record& s) { s.tensors.clear(); }).find("another number of") == 0);
-  CHECK(fault([](rewrite_record& s) { s.parameters.push_back(1); }).find("another number of parameters") == 0);
-  CHECK(fault([](rewrite_record& s) { s.nodes[0] = 1000000; }) == "node 1000000 is not there");
-  CHECK(fault([](rewrite_record& s) { s.nodes[0] = -5; }) == "node -5 is not there");
+  CHECK(fault([](rewrite::rewrite_record& s) { s.rule = "no such rule"; }) == "there is no rule \"no such rule\"");
+  CHECK(fault([](rewrite::rewrite_record& s) { s.nodes.push_back(0); }).find("another number of nodes") == 0);
+  CHECK(fault([](rewrite::rewrite_record& s) { s.tensors.clear(); }).find("another number of") == 0);
+  CHECK(fault([](rewrite::rewrite_record& s) { s.parameters.push_back(1); }).find("another number of parameters") == 0);
+  CHECK(fault([](rewrite::rewrite_record& s) { s.nodes[0] = 1000000; }) == "node 1000000 is not there");
+  CHECK(fault([](rewrite::rewrite_record& s) { s.nodes[0] = -5; }) == "node -5 is not there");
 }

@@ -12,12 +12,12 @@ TEST_CASE("any rule can be written and read back") {
   std::mt19937 draw(1);
   int shared = 0, conditions = 0;
   for (int turn = 0; turn < test_effort::cases(600); ++turn) {
-    rule const r = good_random_rule(draw);
+    rewrite::rule const r = good_random_rule(draw);
     std::string const text = spell(r);
     CAPTURE(text);
-    rule const again = parse_rule(text);
+    rewrite::rule const again = rewrite::parse_rule(text);
     REQUIRE(spell(again) == text);
-    REQUIRE(spell(parse_rule(spell(again))) == text);
+    REQUIRE(spell(rewrite::parse_rule(spell(again))) == text);
     CHECK(again.name == r.name);
     CHECK(again.source.nodes.size() == r.source.nodes.size());
     CHECK(again.conditions.size() == r.conditions.size());
@@ -49,17 +49,17 @@ TEST_CASE("what is no rule is refused, with the column and what would be valid")
                          wrong{"slice{0,0,99999999999999999999}(x) => x", 11, "64 bits"}}) {
     CAPTURE(std::string(w.text));
     try {
-      parse_rule(w.text, standard_vocabulary(), "file:3");
+      parse_rule(w.text, rewrite::standard_vocabulary(), "file:3");
       FAIL_CHECK("accepted");
     } catch (error const& e) {
       CHECK(std::string(e.what()).find(w.what) != std::string::npos);
       CHECK(e.where() == "file:3:" + std::to_string(w.column));
     }
   }
-  CHECK_THROWS_WITH_AS(parse_rule("relu(x) => relu(y)"), doctest::Contains("tensor y is not in the source"), error);
+  CHECK_THROWS_WITH_AS(rewrite::parse_rule("relu(x) => relu(y)"), doctest::Contains("tensor y is not in the source"), error);
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "relu(";
-  CHECK_THROWS_WITH_AS(parse_rule(deep), doctest::Contains("nested too deeply"), error);
+  CHECK_THROWS_WITH_AS(rewrite::parse_rule(deep), doctest::Contains("nested too deeply"), error);
 }
 
 TEST_CASE("no text makes it crash") {
@@ -75,7 +75,7 @@ TEST_CASE("no text makes it crash") {
       if (text.empty()) text = "x";
     }
     try {
-      rule const r = parse_rule(text);
+      rewrite::rule const r = rewrite::parse_rule(text);
       CHECK(problems(r).empty());
       ++accepted;
     } catch (error const&) {
@@ -88,16 +88,16 @@ namespace {
 struct swish {
   static constexpr auto name = "swish";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 }  // namespace
 
 TEST_CASE("a user's own operators") {
-  CHECK_THROWS_AS(parse_rule("swish(x) => x"), error);
-  vocabulary const words = standard_vocabulary().with<swish>();
-  CHECK(parse_rule("swish(relu(x)) => relu(swish(x))", words).source.nodes[1].op == &info<swish>);
-  CHECK(is_function(info<swish>));
-  CHECK(!is_function(info<softmax>));
-  CHECK(!is_function(info<parallel::replicate>));
+  CHECK_THROWS_AS(rewrite::parse_rule("swish(x) => x"), error);
+  rewrite::vocabulary const words = rewrite::standard_vocabulary().with<swish>();
+  CHECK(parse_rule("swish(relu(x)) => relu(swish(x))", words).source.nodes[1].op == &op::info<swish>);
+  CHECK(tensorpar::rewrite::is_function(op::info<swish>));
+  CHECK(!tensorpar::rewrite::is_function(op::info<softmax>));
+  CHECK(!tensorpar::rewrite::is_function(op::info<parallel::replicate>));
   CHECK(words.names().find("swish") != std::string::npos);
 }

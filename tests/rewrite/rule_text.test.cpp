@@ -18,12 +18,13 @@ TEST_CASE("text says what a rule says, and leaves out what follows") {
            "partition{dim=d,degree=2*k*m}(x) => partition{dim=d,degree=k}(partition{dim=d,degree=m}(x)) "
            "where k | degree(x,d), copies(x) == sums(x), d != -1, d inside x by 2"}) {
     INFO(text);
-    CHECK(spell(parse_rule(text)) == text);
+    CHECK(rewrite::spell(rewrite::parse_rule(text)) == text);
   }
 }
 
 TEST_CASE("attributes may be written by position") {
-  CHECK(spell(parse_rule("partition{d,k}(x) => partition{1,k}(x)")) == "partition{dim=d,degree=k}(x) => partition{dim=1,degree=k}(x)");
-  CHECK(spell(parse_rule("conv2d{groups=1}(x, w) => conv2d{stride,pad,1,pad_w}(x, w)")) ==
+  CHECK(rewrite::spell(rewrite::parse_rule("partition{d,k}(x) => partition{1,k}(x)"))
+        == "partition{dim=d,degree=k}(x) => partition{dim=1,degree=k}(x)");
+  CHECK(rewrite::spell(rewrite::parse_rule("conv2d{groups=1}(x, w) => conv2d{stride,pad,1,pad_w}(x, w)")) ==
         "conv2d{groups=1}(x, w) => conv2d{groups=1}(x, w)");
 }

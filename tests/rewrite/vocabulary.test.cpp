@@ -5,13 +5,13 @@
 using namespace tensorpar;
 
 TEST_CASE("operators are found by name, of two the later; there are four functions") {
-  vocabulary const& v = standard_vocabulary();
-  CHECK(v.find("linear") == &info<linear>);
-  CHECK(v.find("reduce") == &info<parallel::reduce>);
+  rewrite::vocabulary const& v = rewrite::standard_vocabulary();
+  CHECK(v.find("linear") == &op::info<linear>);
+  CHECK(v.find("reduce") == &op::info<parallel::reduce>);
   CHECK(v.find("relu_grad") == nullptr);
   CHECK(v.find("") == nullptr);
-  CHECK(v.with(backward_operators{}).find("relu_grad") == &info<relu_grad>);
+  CHECK(v.with(op::backward_operators{}).find("relu_grad") == &op::info<relu_grad>);
   std::string functions;
-  for (op_info const* o : v) if (is_function(*o)) functions += std::string(o->name) + " ";
+  for (op::op_info const* o : v) if (rewrite::is_function(*o)) functions += std::string(o->name) + " ";
   CHECK(functions == "relu gelu sigmoid tanh ");
 }

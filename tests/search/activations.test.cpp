@@ -24,7 +24,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double priced_again(joint_result const& r, machine const& on, search_options const& o) {
   objective_options with{on.size(), o.scalar_bytes, o.micro_batches, o.save_memory};
   training_graph const t = differentiate(r.graph, {o.loss, o.optimizer, o.micro_batches});
-  mapping_problem const p = make_problem(t, on, analytical{}, r.space.shardings, with);
+  mapping_problem const p = make_problem(t, on, cost::analytical{}, r.space.shardings, with);
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
     choice_set const& s = p.choices(v);
@@ -44,7 +44,7 @@ int split_sums(joint_result const& r) {
     int const before = r.graph.value(f.in[0]).producer;
     if (before < 0 || !r.graph.node(before).op.is<linear>()) continue;
     bool reduced = false;
-    for (mesh_axis const& x : r.plan.nodes[at(before)].sharding.axes) reduced = reduced || (x.letter == 'i' && x.degree > 1);
+    for (ir::mesh_axis const& x : r.plan.nodes[at(before)].sharding.axes) reduced = reduced || (x.letter == 'i' && x.degree > 1);
     n += reduced;
   }
   return n;
@@ -63,7 +63,8 @@ TEST_CASE("figure 16a in a plan that is found: where sums are made in parts thei
   joint_options o;
   o.search.compare = false;
   o.search.fewer_devices = false;                        // the figure is about all twelve
-  joint_result const both = optimize_jointly(g, on, analytical{}, o), one = optimize_one_after_the_other(g, on, analytical{}, o);
+  joint_result const both = optimize_jointly(g, on, cost::analytical{}, o),
+      one = optimize_one_after_the_other(g, on, cost::analytical{}, o);
   REQUIRE(both.feasible());
   REQUIRE(one.feasible());
   CHECK(split_sums(both) > 0);
@@ -85,10 +86,10 @@ TEST_CASE("the cost of a plan is that of its own graph") {
       joint_options o;
       o.search.compare = false;
       o.search.grain = on.size();
-      joint_result const r = optimize_jointly(g, on, analytical{}, o);
+      joint_result const r = optimize_jointly(g, on, cost::analytical{}, o);
       REQUIRE(r.feasible());
       CHECK(priced_again(r, on, o.search) == doctest::Approx(r.cost.seconds).epsilon(1e-9));
-      CHECK(rewritten(g, r.plan).hash() == r.plan.graph);
+      CHECK(passes::rewritten(g, r.plan).hash() == r.plan.graph);
       joined += activated_nodes(r.graph);
     }
   CHECK(joined > 50);
@@ -97,9 +98,9 @@ TEST_CASE("the cost of a plan is that of its own graph") {
 TEST_CASE("a cost model that has nothing to gain from it keeps functions apart") {
   /// Whatever does two things at once is slow.
   struct reluctant {
-    analytical rest;
-    double seconds(compute_query const& q) const { return q.op.op->first ? 10 * rest.seconds(q) : rest.seconds(q); }
-    double seconds(reshard_query const& q) const { return rest.seconds(q); }
+    cost::analytical rest;
+    double seconds(cost::compute_query const& q) const { return q.op.op->first ? 10 * rest.seconds(q) : rest.seconds(q); }
+    double seconds(cost::reshard_query const& q) const { return rest.seconds(q); }
   };
   computation_graph const g = zoo::make_reduced("mlp_unify", 24);
   joint_result const r = optimize_jointly(g, preset("logical:2"), reluctant{});
@@ -111,17 +112,17 @@ TEST_CASE("where memory is short, and with strategies that are no plan of the sp
   computation_graph const g = zoo::make_reduced("candle_uno", 24);
   machine on = preset("logical:4");
   joint_options o;
-  joint_result const roomy = optimize_jointly(g, on, analytical{}, o);
+  joint_result const roomy = optimize_jointly(g, on, cost::analytical{}, o);
   REQUIRE(roomy.feasible());
   i64 const most = *std::max_element(roomy.cost.bytes.begin(), roomy.cost.bytes.end());
   int fitting = 0;
   for (int tenths = 10; tenths > 3; --tenths) {
     on.kinds[0].memory = most * tenths / 10;
-    joint_result const r = optimize_jointly(g, on, analytical{}, o);
+    joint_result const r = optimize_jointly(g, on, cost::analytical{}, o);
     if (!r.feasible()) continue;
     ++fitting;
     CHECK(r.cost.seconds >= roomy.bound * (1 - 1e-9));
-    CHECK(rewritten(g, r.plan).hash() == r.plan.graph);
+    CHECK(passes::rewritten(g, r.plan).hash() == r.plan.graph);
     for (i64 b : r.cost.bytes) CHECK(b <= on.kinds[0].memory);
   }
   CHECK(fitting > 1);
@@ -132,12 +133,12 @@ TEST_CASE("plans with functions in operators train as the declared graph does") 
   for (char const* name : {"mlp_unify", "candle_uno", "inception_v3_artifact", "vgg19"}) {
     CAPTURE(name);
     computation_graph const g = zoo::make_reduced(name, 4);
-    joint_result const r = optimize_jointly(g, preset("logical:2"), analytical{});
+    joint_result const r = optimize_jointly(g, preset("logical:2"), cost::analytical{});
     REQUIRE(r.feasible());
     joined += activated_nodes(r.graph);
-    tests::executor_of<prime_field> a(differentiate(g), tests::serial_plan(g)), b(differentiate(rewritten(g, r.plan)), r.plan);
+    tests::executor_of<prime_field> a(differentiate(g), tests::serial_plan(g)), b(differentiate(passes::rewritten(g, r.plan)), r.plan);
     CHECK(tests::train(a, 2) == tests::train(b, 2));
-    tests::executor_of<double> c(differentiate(g), tests::serial_plan(g)), d(differentiate(rewritten(g, r.plan)), r.plan);
+    tests::executor_of<double> c(differentiate(g), tests::serial_plan(g)), d(differentiate(passes::rewritten(g, r.plan)), r.plan);
     CHECK(tests::distance(tests::train(c, 2), tests::train(d, 2)) < 1e-9);
   }
   CHECK(joined > 20);

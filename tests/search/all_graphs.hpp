@@ -11,7 +11,7 @@ namespace tensorpar::search_test {
 
 /// Operators whose results nothing needs, left out.
 inline computation_graph needed(computation_graph const& g) {
-  open_graph o(unsharded(g));
+  rewrite::open_graph o(rewrite::unsharded(g));
   for (bool changed = true; changed;) {
     changed = false;
     for (int v = o.node_count(); v-- > 0;)
@@ -21,17 +21,17 @@ inline computation_graph needed(computation_graph const& g) {
 }
 
 /// g and all that the rules lead to, with at most `growth` operators more, each once; g first.
-inline std::vector<computation_graph> all_graphs(computation_graph const& g, std::vector<rule> const& rules, int growth) {
-  canonical_forms form;
+inline std::vector<computation_graph> all_graphs(computation_graph const& g, std::vector<rewrite::rule> const& rules, int growth) {
+  rewrite::canonical_forms form;
   std::map<std::vector<i64>, int> seen{{form(g), 0}};
-  std::vector<open_graph> open{open_graph(unsharded(g))};
+  std::vector<rewrite::open_graph> open{rewrite::open_graph(rewrite::unsharded(g))};
   std::vector<computation_graph> all{g};
   for (std::size_t i = 0; i < open.size(); ++i)
-    for (rule const& r : rules) {
-      open_graph const here = open[i];
-      for (rule_match const& m : find_matches(r, here)) {
+    for (rewrite::rule const& r : rules) {
+      rewrite::open_graph const here = open[i];
+      for (rewrite::rule_match const& m : find_matches(r, here)) {
         if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
-        open_graph next = here;
+        rewrite::open_graph next = here;
         if (!apply_rule(r, m, next).done() || next.alive() > g.node_count() + growth) continue;
         computation_graph c = next.close().graph;
         if (!seen.try_emplace(form(c), 0).second) continue;

@@ -18,11 +18,11 @@ template <class M> class brute_force {
   computation_graph const& g_;
   machine const& on_;
   M const& model_;
-  sp_binary const& tree_;
+  graph::sp_binary const& tree_;
   int grain_, micro_;
   sharding_limits limits_;
   i64 scalar_bytes_ = 4;
-  std::vector<std::vector<sharding>> shardings_;           // by operator, of every start
+  std::vector<std::vector<ir::sharding>> shardings_;           // by operator, of every start
   std::vector<std::vector<int>> length_;
   std::vector<std::vector<double>> node_;
   std::vector<std::vector<i64>> bytes_;
@@ -36,12 +36,16 @@ template <class M> class brute_force {
     box range;
   };
 
-  sharding mesh(int v, sharding const& s) const { return g_.node(v).origin < 0 ? sharding{0, {{'\0', on_.size(), 1}}} : s; }
-  layout reads(int v, int k, sharding const& s) const { return operand_layout(space_of(g_, v), g_.node(v).letters, mesh(v, s), k); }
-  layout writes(int v, int k, sharding const& s) const { return result_layout(space_of(g_, v), g_.node(v).letters, mesh(v, s), k); }
-  double move(layout const& a, layout const& b, shape const& s) const {
+  ir::sharding mesh(int v, ir::sharding const& s) const { return g_.node(v).origin < 0 ? ir::sharding{0, {{'\0', on_.size(), 1}}} : s; }
+  ir::layout reads(int v, int k, ir::sharding const& s) const {
+    return operand_layout(ir::space_of(g_, v), g_.node(v).letters, mesh(v, s), k);
+  }
+  ir::layout writes(int v, int k, ir::sharding const& s) const {
+    return result_layout(ir::space_of(g_, v), g_.node(v).letters, mesh(v, s), k);
+  }
+  double move(ir::layout const& a, ir::layout const& b, shape const& s) const {
     double t = 0;
-    for (reshard_step const& m : reshard(a, b, s)) t += model_.seconds(reshard_query{m, s, scalar_bytes_, on_});
+    for (ir::reshard_step const& m : reshard(a, b, s)) t += model_.seconds(cost::reshard_query{m, s, scalar_bytes_, on_});
     return t;
   }
   /// (node, operand or result, is result) where a value lies; node -1: comes from the host.
@@ -55,20 +59,20 @@ template <class M> class brute_force {
     return {-1, -1, false};
   }
   /// All reshards from operator a (sharding s) to operator b (sharding q); b == -2: to nodes without origin.
-  double flow(int a, sharding const& s, int b, sharding const& q) const {
+  double flow(int a, ir::sharding const& s, int b, ir::sharding const& q) const {
     double total = 0;
     for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
       origin const o = lies(x);
       if (o.node < 0 || g_.node(o.node).origin != a) continue;
-      layout const from = o.result ? writes(o.node, o.port, s) : reads(o.node, o.port, s);
-      std::vector<std::pair<layout, int>> seen;
+      ir::layout const from = o.result ? writes(o.node, o.port, s) : reads(o.node, o.port, s);
+      std::vector<std::pair<ir::layout, int>> seen;
       for (int v = 0; v < g_.node_count(); ++v)
         for (std::size_t k = 0; k < g_.node(v).in.size(); ++k) {
           if (g_.node(v).in[k] != x) continue;
           int const group = g_.node(v).origin < 0 ? -2 : g_.node(v).origin;
           if (group != b) continue;
           int const times = o.result && g_.node(v).phase != step_phase::update && b != -2 ? micro_ : 1;
-          layout const to = reads(v, static_cast<int>(k), q);
+          ir::layout const to = reads(v, static_cast<int>(k), q);
           bool known = false;
           for (auto const& [l, n] : seen) known = known || (l == to && n == times);
           if (known && b != -2) continue;
@@ -79,7 +83,7 @@ template <class M> class brute_force {
     return total;
   }
   /// Adding a gradient that updates read, of whichever operator's parameters, to the one of another micro-batch.
-  double adding(int v, std::size_t k, sharding const& s) const {
+  double adding(int v, std::size_t k, ir::sharding const& s) const {
     int const x = g_.node(v).out[k];
     bool read = false;
     for (graph_node const& u : g_.nodes)
@@ -88,10 +92,10 @@ template <class M> class brute_force {
     shape const part[2] = {part_of(writes(v, static_cast<int>(k), s), g_.type(x)), part_of(writes(v, static_cast<int>(k), s), g_.type(x))};
     double worst = 0;
     for (int d = s.start; d < s.start + static_cast<int>(s.size()); ++d)
-      worst = std::max(worst, model_.seconds(compute_query{add{}, {part, 2}, {part, 1}, scalar_bytes_, on_.kind_of(d)}));
+      worst = std::max(worst, model_.seconds(cost::compute_query{add{}, {part, 2}, {part, 1}, scalar_bytes_, on_.kind_of(d)}));
     return worst;
   }
-  double work(int f, sharding const& s) const {
+  double work(int f, ir::sharding const& s) const {
     double total = 0;
     for (int v = 0; v < g_.node_count(); ++v) {
       graph_node const& n = g_.node(v);
@@ -101,7 +105,7 @@ template <class M> class brute_force {
       for (std::size_t k = 0; k < n.out.size(); ++k) out.push_back(part_of(writes(v, static_cast<int>(k), s), g_.type(n.out[k])));
       double worst = 0;
       for (int d = s.start; d < s.start + static_cast<int>(s.size()); ++d)
-        worst = std::max(worst, model_.seconds(compute_query{n.op,
+        worst = std::max(worst, model_.seconds(cost::compute_query{n.op,
                                                              {in.data(), static_cast<int>(in.size())},
                                                              {out.data(), static_cast<int>(out.size())},
                                                              scalar_bytes_,
@@ -111,10 +115,10 @@ template <class M> class brute_force {
     }
     return total + flow(f, s, f, s) + flow(f, s, -2, s);
   }
-  i64 memory(int f, sharding const& s) const {
+  i64 memory(int f, ir::sharding const& s) const {
     i64 sum = 0;
     std::vector<int> seen;
-    auto const count = [&](int x, layout const& l, i64 times) {
+    auto const count = [&](int x, ir::layout const& l, i64 times) {
       for (int y : seen) if (y == x) return;
       seen.push_back(x);
       sum += times * part_of(l, g_.type(x)).elements() * scalar_bytes_;
@@ -133,7 +137,7 @@ template <class M> class brute_force {
 
   std::vector<int> below(int entry) const {
     auto const& e = tree_[entry];
-    if (e.kind == sp_kind::leaf) return {e.left};
+    if (e.kind == graph::sp_kind::leaf) return {e.left};
     auto a = below(e.left);
     for (int v : below(e.right)) a.push_back(v);
     return a;
@@ -154,12 +158,12 @@ template <class M> class brute_force {
       next(static_cast<int>(run_.size()) - 1);
       run_.pop_back();
     };
-    if (e.kind == sp_kind::leaf) { put(false, -1, -1); return; }
+    if (e.kind == graph::sp_kind::leaf) { put(false, -1, -1); return; }
     auto const both = [&](bool side, box x, box y) {
       structures(e.left, x, [&](int a) { structures(e.right, y, [&](int b) { put(side, a, b); }); });
     };
     both(false, r, r);
-    if (e.kind == sp_kind::parallel)
+    if (e.kind == graph::sp_kind::parallel)
       for (int k = grain_; k < r.size; k += grain_) {
         both(true, {r.start, k}, {r.start + k, r.size - k});
         both(true, {r.start + k, r.size - k}, {r.start, k});
@@ -168,7 +172,7 @@ template <class M> class brute_force {
   double price(int i) const {
     shape_of_run const& n = run_[static_cast<std::size_t>(i)];
     auto const& e = tree_[n.entry];
-    if (e.kind == sp_kind::leaf)
+    if (e.kind == graph::sp_kind::leaf)
       return node_[static_cast<std::size_t>(e.left)][static_cast<std::size_t>(choice_[static_cast<std::size_t>(e.left)])];
     double const a = price(n.left), b = price(n.right);
     double t = n.side ? (a < b ? b : a) : a + b;
@@ -198,7 +202,8 @@ template <class M> class brute_force {
     choice_.assign(static_cast<std::size_t>(t_.forward_nodes), 0);
     structures(tree_.root(), {0, on_.size()}, [&](int root) {
       std::vector<int> leaves;
-      for (std::size_t i = 0; i < run_.size(); ++i) if (tree_[run_[i].entry].kind == sp_kind::leaf) leaves.push_back(static_cast<int>(i));
+      for (std::size_t i = 0; i < run_.size(); ++i)
+        if (tree_[run_[i].entry].kind == graph::sp_kind::leaf) leaves.push_back(static_cast<int>(i));
       std::vector<i64> used(static_cast<std::size_t>(on_.size()), 0);
       each_ = [&] { visit(root); };
       choose(0, leaves, used);
@@ -206,18 +211,18 @@ template <class M> class brute_force {
   }
 
  public:
-  brute_force(training_graph const& t, machine const& on, M const& model, sp_binary const& tree, int grain, int micro,
+  brute_force(training_graph const& t, machine const& on, M const& model, graph::sp_binary const& tree, int grain, int micro,
               sharding_limits const& l)
       : t_(t), g_(t.graph), on_(on), model_(model), tree_(tree), grain_(grain), micro_(micro), limits_(l) {
     int const n = t.forward_nodes;
     for (int v = 0; v < n; ++v) {
-      std::vector<sharding> all;
+      std::vector<ir::sharding> all;
       for (int start = 0; start < on.size(); ++start)
-        for (sharding const& s : legal_shardings(space_of(g_, v), start, on.size() - start, on.size(), l)) all.push_back(s);
+        for (ir::sharding const& s : legal_shardings(ir::space_of(g_, v), start, on.size() - start, on.size(), l)) all.push_back(s);
       std::vector<int> length;
       std::vector<double> cost;
       std::vector<i64> bytes;
-      for (sharding const& s : all) {
+      for (ir::sharding const& s : all) {
         length.push_back(static_cast<int>(s.size()));
         cost.push_back(work(v, s));
         bytes.push_back(memory(v, s));
@@ -240,15 +245,15 @@ template <class M> class brute_force {
         }
         if (!linked) continue;
         auto& table = pair_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-        for (sharding const& s : shardings_[static_cast<std::size_t>(a)]) {
+        for (ir::sharding const& s : shardings_[static_cast<std::size_t>(a)]) {
           table.emplace_back();
-          for (sharding const& q : shardings_[static_cast<std::size_t>(b)]) table.back().push_back(flow(a, s, b, q) + flow(b, q, a, s));
+          for (ir::sharding const& q : shardings_[static_cast<std::size_t>(b)]) table.back().push_back(flow(a, s, b, q) + flow(b, q, a, s));
         }
       }
     }
     meets_.resize(static_cast<std::size_t>(tree.size()));
     for (int i = 0; i < tree.size(); ++i) {
-      if (tree[i].kind == sp_kind::leaf) continue;
+      if (tree[i].kind == graph::sp_kind::leaf) continue;
       for (int a : below(tree[i].left))
         for (int b : below(tree[i].right)) {
           int const u = std::min(a, b), v = std::max(a, b);
@@ -264,10 +269,11 @@ template <class M> class brute_force {
     structures(tree_.root(), {0, on_.size()}, [&](int) {
       double m = 1;
       for (shape_of_run const& x : run_) {
-        if (tree_[x.entry].kind != sp_kind::leaf) continue;
+        if (tree_[x.entry].kind != graph::sp_kind::leaf) continue;
         auto const v = static_cast<std::size_t>(tree_[x.entry].left);
         double here = 0;
-        for (std::size_t i = 0; i < shardings_[v].size(); ++i) here += shardings_[v][i].start == x.range.start && length_[v][i] <= x.range.size;
+        for (std::size_t i = 0; i < shardings_[v].size(); ++i)
+          here += shardings_[v][i].start == x.range.start && length_[v][i] <= x.range.size;
         m *= here;
       }
       n += m;
@@ -298,14 +304,14 @@ template <class M> class brute_force {
     return best;
   }
   /// Seconds of given shardings under the best structure that allows them.
-  double cost_of(std::vector<sharding> const& wanted) {
+  double cost_of(std::vector<ir::sharding> const& wanted) {
     choice_.assign(shardings_.size(), -1);
     for (std::size_t v = 0; v < wanted.size(); ++v)
       for (std::size_t i = 0; i < shardings_[v].size(); ++i) if (shardings_[v][i] == wanted[v]) choice_[v] = static_cast<int>(i);
     double best = std::numeric_limits<double>::infinity();
     structures(tree_.root(), {0, on_.size()}, [&](int root) {
       for (shape_of_run const& x : run_) {
-        if (tree_[x.entry].kind != sp_kind::leaf) continue;
+        if (tree_[x.entry].kind != graph::sp_kind::leaf) continue;
         auto const v = static_cast<std::size_t>(tree_[x.entry].left);
         auto const i = static_cast<std::size_t>(choice_[v]);
         if (shardings_[v][i].start != x.range.start || length_[v][i] > x.range.size) return;

@@ -18,7 +18,7 @@ inline mapping_problem handmade(int devices, std::string_view tree, std::vector<
   p.devices = devices;
   p.grain = grain;
   p.capacity.assign(static_cast<std::size_t>(devices), 1'000'000'000);
-  p.tree = binary(sp_tree::parse(tree), sp_shape::left);
+  p.tree = binary(graph::sp_tree::parse(tree), graph::sp_shape::left);
   for (auto const& op : ops) {
     choice_set s;
     for (choice const& c : op) {

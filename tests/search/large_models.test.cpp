@@ -27,16 +27,16 @@ TEST_CASE("405B on 4,096 devices of 80 GB: with and without recomputation and sh
     o.search.compare = false;
     o.search.save_memory = save;
     o.search.optimizer.kind = optimizer_kind::adamw;
-    joint_result const r = optimize_jointly(g, on, analytical{}, o);
+    joint_result const r = optimize_jointly(g, on, cost::analytical{}, o);
     REQUIRE(r.feasible() == fits);
     if (!r.feasible()) {
       CHECK(r.infeasible->missing > 0);
       CHECK(r.infeasible->needed == r.infeasible->capacity + r.infeasible->missing);
       continue;
     }
-    planned_step const step = memory_pass(differentiate(r.graph, {o.search.loss, o.search.optimizer, 1}), r.plan);
+    planned_step const step = passes::memory_pass(differentiate(r.graph, {o.search.loss, o.search.optimizer, 1}), r.plan);
     int saved = 0;
-    for (op_strategy const& n : r.plan.nodes) saved += n.recompute || n.zero == zero_stage::weights;
+    for (op_strategy const& n : r.plan.nodes) saved += n.recompute || n.zero == ir::zero_stage::weights;
     CHECK((saved > 0) == save);
     for (int d : {0, 4095}) {
       program const q = unroll(step.graph, step.plan, {.device = d});

@@ -1,4 +1,5 @@
-// tests/search/plan_training.test.cpp - of shardings with any number of micro-batches and of pipelines the fastest program that fits is taken
+// tests/search/plan_training.test.cpp - of shardings with any number of micro-batches and of pipelines the fastest program that fits is
+// taken
 #include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
@@ -26,7 +27,7 @@ machine nodes(int count, int each, double bandwidth, double megabytes = 1 << 14)
 std::string const gpt = "gpt3_1b3:layers=3,hidden=64,heads=4,wide=256,seq=32,vocab=512";
 
 double simulated(computation_graph const& g, plan const& p) {
-  return simulate(step_of(g, p).program, p.cluster, analytical{}).seconds;
+  return simulate(step_of(g, p).program, p.cluster, cost::analytical{}).seconds;
 }
 /// What holds of every answer, whatever was asked.
 void check_result(computation_graph const& given, i64 batch, machine const& on, planned const& r) {
@@ -42,7 +43,7 @@ void check_result(computation_graph const& given, i64 batch, machine const& on, 
   CHECK(*std::max_element(r.arena().begin(), r.arena().end()) == best.peak);
   CHECK(best.seconds == doctest::Approx(simulated(r.graph, r.plan)));
   CHECK(r.seconds() == best.seconds);
-  CHECK(task_hash(r.step.program) == r.plan.tasks);
+  CHECK(passes::task_hash(r.step.program) == r.plan.tasks);
   CHECK(r.plan.peak_bytes == r.arena());
   CHECK(check(r.step.graph, r.step.plan, r.step.program).empty());
   plan again = r.plan;                                           // sealed as a plan without its program is
@@ -55,7 +56,7 @@ void check_result(computation_graph const& given, i64 batch, machine const& on, 
   CHECK(best.stages == static_cast<int>(r.plan.pipeline.stages.size()));
   if (r.plan.pipeline.empty()) {
     CHECK(r.plan.micro_batches == best.micro_batches);
-    CHECK(r.graph.hash() == rebatch(given, batch / best.micro_batches).hash());
+    CHECK(r.graph.hash() == ir::rebatch(given, batch / best.micro_batches).hash());
   } else {
     CHECK(r.plan.pipeline.mini_batch == batch);
     CHECK(r.graph.hash() == given.hash());
@@ -73,15 +74,15 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
       if (test_effort::slow && (name == gpt) == (bandwidth == 1e10)) continue;
       computation_graph const g = name == gpt ? zoo::make(name, 1) : zoo::make_reduced(name, 1);
       machine const on = nodes(2, 2, bandwidth);
-      planned const r = plan_training({.graph = g, .samples = 16}, on, analytical{});
+      planned const r = plan_training({.graph = g, .samples = 16}, on, cost::analytical{});
       check_result(g, 16, on, r);
       double const seconds = r.plan.step_seconds * (1 - 1e-9);
-      search_result const flat = optimize(rebatch(g, 16), on, analytical{});
-      CHECK(seconds <= simulated(rebatch(g, 16), flat.plan));
+      search_result const flat = optimize(ir::rebatch(g, 16), on, cost::analytical{});
+      CHECK(seconds <= simulated(ir::rebatch(g, 16), flat.plan));
       graph_stage_options o;
       o.mini_batch = 16;
       o.max_tensor = 2;
-      graph_stages<analytical> const m(g, on, analytical{}, o);
+      graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
       for (schedule_kind k : {schedule_kind::one_f_one_b, schedule_kind::zb_h1}) CHECK(seconds <= fit_stages(g, g, on, m, {}, k).seconds);
       (r.plan.pipeline.empty() ? shardings : pipelines) += 1;
     }
@@ -96,7 +97,7 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
   for (double megabytes = 24; megabytes > 0.5; megabytes /= test_effort::slow ? 4 : 2) {
     CAPTURE(megabytes);
     machine const on = nodes(1, 2, 1e9, megabytes);
-    planned const r = plan_training(asked, on, analytical{});
+    planned const r = plan_training(asked, on, cost::analytical{});
     if (r.feasible()) {
       check_result(g, 16, on, r);
       CHECK(r.plan.optimizer == asked.optimizer);
@@ -121,7 +122,7 @@ TEST_CASE("only what is asked for is looked at, and equal questions have equal a
   machine const on = nodes(2, 2, 1e8);
   training_problem const asked{.graph = g, .samples = 16, .name = "gpt"};
   planning_options o{.micro_batches = {4, 2}, .schedules = std::vector<schedule_kind>{}};
-  planned const flat = plan_training(asked, on, analytical{}, o);
+  planned const flat = plan_training(asked, on, cost::analytical{}, o);
   REQUIRE(flat.tried.size() == 2);
   CHECK(flat.tried[0].micro_batches == 4);
   CHECK(flat.tried[1].micro_batches == 2);
@@ -129,15 +130,15 @@ TEST_CASE("only what is asked for is looked at, and equal questions have equal a
   CHECK(flat.plan.model == "gpt");
   o.schedules = {schedule_kind::gpipe};
   o.threads = 1;
-  planned const one = plan_training(asked, on, analytical{}, o);
+  planned const one = plan_training(asked, on, cost::analytical{}, o);
   CHECK(one.tried[2].what == "gpipe");
   o.threads = 3;
-  planned const three = plan_training(asked, on, analytical{}, o);
+  planned const three = plan_training(asked, on, cost::analytical{}, o);
   CHECK(one.plan == three.plan);
   CHECK(one.chosen == three.chosen);
   REQUIRE(one.tried.size() == three.tried.size());
   for (std::size_t i = 0; i < one.tried.size(); ++i) CHECK(one.tried[i].seconds == three.tried[i].seconds);
-  planned const alone = plan_training(asked, nodes(1, 1, 1e8), analytical{});       // one device: no stages
+  planned const alone = plan_training(asked, nodes(1, 1, 1e8), cost::analytical{});       // one device: no stages
   CHECK(alone.tried.size() == 1);
 }
 
@@ -155,7 +156,7 @@ TEST_CASE("loss, optimizer and size of numbers are those of the options, for eve
     if (!staged) o.schedules = std::vector<schedule_kind>{};
     double const bandwidth = staged ? 1e7 : 1e12;               // slow: activations are smaller than weights
     machine const on = make_cluster("two", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 2, 2, {"network", 2, 2e-5, bandwidth}, {});
-    planned const r = plan_training(asked, on, analytical{}, o);
+    planned const r = plan_training(asked, on, cost::analytical{}, o);
     REQUIRE(r.feasible());
     CHECK(r.plan.pipeline.empty() != staged);
     CHECK(r.plan.optimizer == asked.optimizer);
@@ -171,20 +172,21 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
       if (test_effort::slow && (name == "dlrm") == (bandwidth == 1e10)) continue;
       training_problem const asked{.graph = zoo::make_reduced(name, 1), .samples = 16};
       machine const on = nodes(2, 2, bandwidth);
-      planned const quick = plan_training(asked, on, analytical{}, {.effort = effort::quick});
+      planned const quick = plan_training(asked, on, cost::analytical{}, {.effort = effort::quick});
       check_result(asked.graph, 16, on, quick);
       search_options o;
       o.fewer_devices = false;
       o.micro_batches = quick.plan.micro_batches;
       o.reduction = quick.plan.reduction;
-      search_result const whole = optimize(quick.graph, on, analytical{}, o);
+      search_result const whole = optimize(quick.graph, on, cost::analytical{}, o);
       CHECK(quick.plan.nodes == whole.plan.nodes);
       CHECK(quick.plan.node_order == whole.plan.node_order);
       CHECK(quick.plan.cost == whole.plan.cost);
       CHECK(quick.plan.bound == whole.plan.bound);
       for (tried_plan const& c : quick.tried) CHECK(c.what == "shardings");
-      CHECK(plan_training(asked, on, analytical{}).seconds() <= quick.seconds() * (1 + 1e-9));
-      planned const staged = plan_training(asked, on, analytical{}, {.effort = effort::quick, .schedules = std::vector{schedule_kind::gpipe}});
+      CHECK(plan_training(asked, on, cost::analytical{}).seconds() <= quick.seconds() * (1 + 1e-9));
+      planned const staged = plan_training(asked, on, cost::analytical{},
+                                           {.effort = effort::quick, .schedules = std::vector{schedule_kind::gpipe}});
       CHECK(staged.tried.back().what.find("gpipe") == 0);
     }
 }
@@ -196,7 +198,8 @@ TEST_CASE("schedules: those that are asked for; else two, and none where the sea
   CHECK(tensorpar::detail::schedules_of({.effort = effort::quick}).empty());
   for (effort e : {effort::quick, effort::normal, effort::thorough}) {
     CHECK(tensorpar::detail::schedules_of({.effort = e, .schedules = std::vector<schedule_kind>{}}).empty());
-    CHECK(tensorpar::detail::schedules_of({.effort = e, .schedules = std::vector{schedule_kind::gpipe}}) == std::vector{schedule_kind::gpipe});
+    CHECK(tensorpar::detail::schedules_of({.effort = e, .schedules = std::vector{schedule_kind::gpipe}})
+          == std::vector{schedule_kind::gpipe});
   }
 }
 
@@ -226,7 +229,7 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
     for (bool const bf16 : {false, true}) {
       if (test_effort::slow && bf16 == (on.kinds.size() == 1)) continue;
       computation_graph const g = bf16 ? mixed_precision(one) : one;
-      planned const r = plan_training({.graph = g, .samples = 15, .optimizer = {optimizer_kind::adamw}}, on, analytical{});
+      planned const r = plan_training({.graph = g, .samples = 15, .optimizer = {optimizer_kind::adamw}}, on, cost::analytical{});
       check_result(g, 15, on, r);
       for (tried_plan const& c : r.tried) staged += c.feasible() && c.stages > 1 && c.micro_batches % 5 == 0;
       plan const read = decode(encode(r.plan), "plan");
@@ -239,7 +242,8 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
 TEST_CASE("what cannot be is refused by name, and what is too large is said to be") {
   computation_graph const g = zoo::make(gpt, 2);
   machine const on = nodes(1, 2, 1e9);
-  auto const of = [&](i64 batch, planning_options const& o = {}) { return plan_training({.graph = g, .samples = batch}, on, analytical{}, o); };
+  auto const of = [&](i64 batch, planning_options const& o = {}) { return plan_training({.graph = g, .samples = batch}, on,
+                                                                                        cost::analytical{}, o); };
   CHECK_THROWS_WITH_AS(of(15), doctest::Contains("a batch of 15 samples for a graph of 2"), error);
   CHECK_THROWS_WITH_AS(of(-2), doctest::Contains("a multiple of the graph's batch"), error);
   planning_options o;
@@ -255,7 +259,8 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   int const none = empty.add_input("x", {1, 6});
   empty.add_output("loss", empty.node(empty.add(mean_squared_error{}, {none, none})).out[0]);
   empty.value(none).type.d[0] = 0;                               // as no graph is made, by a pass of one's own
-  CHECK_THROWS_WITH_AS(plan_training({.graph = empty, .samples = 8}, on, analytical{}), doctest::Contains("'x' of shape [0,6] has no samples"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = empty, .samples = 8}, on, cost::analytical{}),
+                       doctest::Contains("'x' of shape [0,6] has no samples"), error);
   o.knobs.max_placed = 1;
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more operators on devices than 1 "), error);
   o.knobs.max_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
@@ -266,7 +271,7 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
     else CHECK(c.seconds == infinity);
   }
   o = {};
-  std::vector<rule> const no_rules;
+  std::vector<rewrite::rule> const no_rules;
   o.knobs.rules.rules = &no_rules;
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("valid: effort::thorough"), error);
   o = {};
@@ -279,7 +284,7 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   int const x = fixed.add_input("x", {4, 6}), y = fixed.add_input("y", {4, 6});
   int const cut = fixed.node(fixed.add(slice_axis{0, 0, 4}, {x}, "cut")).out[0];
   fixed.add_output("loss", fixed.node(fixed.add(mean_squared_error{}, {cut, y})).out[0]);
-  CHECK_THROWS_WITH_AS(plan_training({.graph = fixed, .samples = 8}, on, analytical{}), doctest::Contains("times its batch"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = fixed, .samples = 8}, on, cost::analytical{}), doctest::Contains("times its batch"), error);
 }
 
 TEST_CASE("a summed loss is one in every plan that is compared; a sum plus a mean is refused where micro-batches may differ") {
@@ -298,12 +303,13 @@ TEST_CASE("a summed loss is one in every plan that is compared; a sum plus a mea
   for (int micro : {1, 4, 8}) {
     o.micro_batches = {micro};
     o.schedules = std::vector<schedule_kind>{};
-    planned const r = plan_training(summed, on, analytical{}, o);
+    planned const r = plan_training(summed, on, cost::analytical{}, o);
     check_result(net(false), 8, on, r);
     CHECK(r.plan.reduction == loss_reduction::sum);
   }
   o.schedules = {schedule_kind::one_f_one_b};
-  CHECK_THROWS_WITH_AS(plan_training({.graph = net(true), .samples = 8}, on, analytical{}, o), doctest::Contains("adds a sum over samples to what"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = net(true), .samples = 8}, on, cost::analytical{}, o),
+                       doctest::Contains("adds a sum over samples to what"), error);
   summed.reduction = loss_reduction::mean;
-  CHECK_THROWS_WITH_AS(plan_training(summed, on, analytical{}, o), doctest::Contains("is a sum over samples, not a mean"), error);
+  CHECK_THROWS_WITH_AS(plan_training(summed, on, cost::analytical{}, o), doctest::Contains("is a sum over samples, not a mean"), error);
 }

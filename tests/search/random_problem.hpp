@@ -17,15 +17,15 @@ struct blend {
   static constexpr auto name = "test_blend";
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) { visit("n", s.n); visit("weighted", s.weighted); }
-  constexpr notation_text notation_for(shapes) const {
-    notation_text t;
+  constexpr op::notation_text notation_for(shapes) const {
+    op::notation_text t;
     t.put("...e");
     for (i64 i = 1; i < n; ++i) t.put(",...e");
     if (weighted) t.put(",e");
     return t.put("->...e");
   }
-  constexpr inference infer(shapes in) const { return in[0]; }
-  void derive(gradient_builder& g) const {
+  constexpr op::inference infer(shapes in) const { return in[0]; }
+  void derive(op::gradient_builder& g) const {
     for (int i = 0; i < n; ++i) if (g.wanted(i)) g.give(i, g.emit(scale{2.0 + i}, {g.gradient(0)}));
     if (!weighted || !g.wanted(static_cast<int>(n))) return;
     if (g.type(g.operand(0)).rank == 1) g.give(static_cast<int>(n), g.emit(scale{1.0}, {g.gradient(0)}));
@@ -36,15 +36,15 @@ struct judge_grad {
   static constexpr auto name = "test_judge_grad";
   static constexpr auto notation = ", ... -> ...";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr op::inference infer(shapes in) const { return in[1]; }
 };
 /// The sum of all elements of all operands: a loss.
 struct judge {
   static constexpr auto name = "test_judge";
   static constexpr auto notation = "... -> ";
   static constexpr int arity = -1;
-  constexpr inference infer(shapes) const { return scalar; }
-  void derive(gradient_builder& g) const {
+  constexpr op::inference infer(shapes) const { return scalar; }
+  void derive(op::gradient_builder& g) const {
     for (int i = 0; i < g.operands(); ++i) if (g.wanted(i)) g.give(i, g.emit(judge_grad{}, {g.gradient(0), g.operand(i)}));
   }
 };
@@ -52,19 +52,19 @@ struct judge {
 /// Small whole numbers from a hash of the question: sums are exact in double, so equal optima are equal numbers.
 struct arbitrary_model {
   u64 seed = 0;
-  static void put(hasher& h, layout const& l) {
+  static void put(core::hasher& h, ir::layout const& l) {
     h.add(l.start);
-    for (layout_axis const& a : l.axes) h.add(static_cast<int>(a.kind)).add(a.dim).add(a.degree).add(a.stride);
+    for (ir::layout_axis const& a : l.axes) h.add(static_cast<int>(a.kind)).add(a.dim).add(a.degree).add(a.stride);
   }
-  double seconds(compute_query const& q) const {
-    hasher h;
+  double seconds(cost::compute_query const& q) const {
+    core::hasher h;
     h.add(seed).add(q.op.hash()).add(q.device.flops);
     for (shape const& s : q.in) for (int d = 0; d < s.rank; ++d) h.add(s.d[d].n);
     for (shape const& s : q.out) for (int d = 0; d < s.rank; ++d) h.add(s.d[d].n);
     return static_cast<double>(h.value() % 16);
   }
-  double seconds(reshard_query const& q) const {
-    hasher h;
+  double seconds(cost::reshard_query const& q) const {
+    core::hasher h;
     h.add(seed).add(static_cast<int>(q.step.kind)).add(q.step.from_dim).add(q.step.to_dim).add(q.logical.rank);
     put(h, q.step.before);
     put(h, q.step.after);
@@ -107,7 +107,7 @@ struct recipe {
       i64 const operands = static_cast<i64>(in.size());
       if (n.weight >= 0) {
         int& w = weight[static_cast<std::size_t>(n.weight)];
-        if (w < 0) w = g.add_parameter("w" + std::to_string(n.weight), shape{dim(extent.back())}, init::ones);
+        if (w < 0) w = g.add_parameter("w" + std::to_string(n.weight), shape{dim(extent.back())}, op::init::ones);
         in.push_back(w);
       }
       value.push_back(g.node(g.add(blend{operands, n.weight >= 0}, in, "n" + std::to_string(v))).out[0]);
@@ -163,18 +163,18 @@ inline recipe random_recipe(u64 seed, int max_nodes, int max_devices) {
   r.micro_batches = pick(g, 5) == 0 ? 2 : 1;
   r.replicas = pick(g, 4) != 0;
   int const n = 1 + pick(g, max_nodes - 1);
-  sp_expr e;
+  graph::sp_expr e;
   std::vector<int> parts;
   for (int v = 0; v < n; ++v) parts.push_back(e.leaf(v));
   while (parts.size() > 1) {                       // join neighbours, so that ids ascend along the order
     auto const i = static_cast<std::size_t>(pick(g, static_cast<int>(parts.size()) - 1));
-    parts[i] = e.compose(pick(g, 2) ? sp_kind::series : sp_kind::parallel, {parts[i], parts[i + 1]});
+    parts[i] = e.compose(pick(g, 2) ? graph::sp_kind::series : graph::sp_kind::parallel, {parts[i], parts[i + 1]});
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
-  sp_tree const t = normalise(e, parts.front());
+  graph::sp_tree const t = normalise(e, parts.front());
   r.nodes.resize(static_cast<std::size_t>(n));
   for (auto const& [u, v] : cover_edges(t)) r.nodes[static_cast<std::size_t>(v)].from.push_back(u);
-  sp_order const order(t, n);
+  graph::sp_order const order(t, n);
   for (int v = 0; v < n; ++v) {
     recipe::node& x = r.nodes[static_cast<std::size_t>(v)];
     for (int u = 0; u < v; ++u)

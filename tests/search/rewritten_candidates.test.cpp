@@ -1,4 +1,5 @@
-// tests/search/rewritten_candidates.test.cpp - rules, micro-batches, shardings and stages together: the fastest program of all, and a sound one
+// tests/search/rewritten_candidates.test.cpp - rules, micro-batches, shardings and stages together: the fastest program of all, and a sound
+// one
 #include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
@@ -32,7 +33,7 @@ void check_plan(computation_graph const& given, i64 batch, planned const& r) {
   plan const read = decode(encode(r.plan), "plan");
   CHECK(read == r.plan);
   computation_graph const declared = graph_of(given, read, batch);
-  CHECK(rewritten(declared, read).hash() == r.graph.hash());
+  CHECK(passes::rewritten(declared, read).hash() == r.graph.hash());
   CHECK(check_certificate(declared, read).empty());
   CHECK_THROWS_AS(graph_of(given, read, 2 * batch), error);
 }
@@ -59,8 +60,8 @@ TEST_CASE("never slower than without rules, whose candidates are all there; rule
       computation_graph const g = name == "gpt" ? zoo::make(gpt, 1) : zoo::make_reduced(name, 1);
       machine const on = nodes(2, 2, bandwidth);
       training_problem const asked{.graph = g, .samples = 16};
-      planned const without = plan_training(asked, on, analytical{});
-      planned const r = plan_training(asked, on, analytical{}, {.effort = effort::thorough});
+      planned const without = plan_training(asked, on, cost::analytical{});
+      planned const r = plan_training(asked, on, cost::analytical{}, {.effort = effort::thorough});
       check_plan(g, 16, r);
       CHECK(r.plan.step_seconds <= without.plan.step_seconds * (1 + 1e-9));
       for (tried_plan const& c : without.tried) {
@@ -87,11 +88,11 @@ TEST_CASE("a plan with stages of rewritten layers trains exactly the parameters 
     if (stages) o.micro_batches = {8};                            // so small that stages are faster
     else o.schedules = std::vector<schedule_kind>{};
     machine const on = stages ? nodes(2, 1, 1e6) : nodes(1, 2, 1e12);
-    planned const r = plan_training(asked, on, analytical{}, o);
+    planned const r = plan_training(asked, on, cost::analytical{}, o);
     REQUIRE(r.feasible());
     CHECK_FALSE(r.plan.rewrites.empty());
     (r.plan.pipeline.empty() ? flat : staged) += 1;
-    computation_graph const whole = rebatch(g, 8);
+    computation_graph const whole = ir::rebatch(g, 8);
     host_batch const data = tests::random_batch(whole, 1, 5);
     tests::executor_of<prime_field> one(whole, one_device_plan(whole, {"loss", asked.optimizer, 1}));
     tests::executor_of<prime_field> all(r.graph, r.plan);
@@ -112,16 +113,16 @@ TEST_CASE("rules of your own, none at all, and the same answer for any number of
   machine const on = nodes(2, 2, 1e8);
   training_problem const asked{.graph = g, .samples = 16};
   planning_options o{.effort = effort::thorough};
-  std::vector<rule> const nothing;
+  std::vector<rewrite::rule> const nothing;
   o.knobs.rules.rules = &nothing;
-  planned const none = plan_training(asked, on, analytical{}, o), without = plan_training(asked, on, analytical{});
+  planned const none = plan_training(asked, on, cost::analytical{}, o), without = plan_training(asked, on, cost::analytical{});
   CHECK(none.plan == without.plan);
   CHECK(none.tried.size() == without.tried.size());
-  std::vector<rule> const some(substitution_rules().begin(), substitution_rules().end());
+  std::vector<rewrite::rule> const some(substitution_rules().begin(), substitution_rules().end());
   o.knobs.rules.rules = &some;
   o.threads = 1;
-  planned const mine = plan_training(asked, on, analytical{}, o);
-  planned const theirs = plan_training(asked, on, analytical{}, {.effort = effort::thorough, .threads = 3});
+  planned const mine = plan_training(asked, on, cost::analytical{}, o);
+  planned const theirs = plan_training(asked, on, cost::analytical{}, {.effort = effort::thorough, .threads = 3});
   CHECK(mine.plan == theirs.plan);
   CHECK(mine.chosen == theirs.chosen);
 }

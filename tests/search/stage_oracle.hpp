@@ -156,7 +156,8 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
         i64 most = c.k * c.micro_batch;
         for (std::size_t j = 0; j < parts.size(); ++j)
           if (edges[i][j])
-            most = std::max(most, tensorpar::search::in_flight_grouped(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch, of(j)));
+            most = std::max(most, tensorpar::search::in_flight_grouped(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch,
+                                                                       of(j)));
         return flight[i] = std::min(most, m.mini_batch());
       };
       for (std::size_t i = 0; i < parts.size(); ++i)
@@ -232,7 +233,7 @@ inline double oracle_least(stage_problem const& p, std::vector<std::vector<unsig
 /// `together`: the ends of several equal branches, cut at one place, may be joined with what follows too; the search does so for some cuts.
 class tree_partitions {
   using partitions = std::set<std::vector<unsigned>>;  // each ascending
-  tensorpar::sp_tree const& t_;
+  tensorpar::graph::sp_tree const& t_;
   bool together_;
 
   static partitions both(partitions const& a, partitions const& b) {
@@ -247,7 +248,7 @@ class tree_partitions {
     return r;
   }
   unsigned bits(int e) const {
-    if (t_.kind(e) == tensorpar::sp_kind::leaf) return 1u << t_.node(e);
+    if (t_.kind(e) == tensorpar::graph::sp_kind::leaf) return 1u << t_.node(e);
     unsigned b = 0;
     for (int c : t_.parts(e)) b |= bits(c);
     return b;
@@ -258,7 +259,7 @@ class tree_partitions {
     return b;
   }
   std::vector<int> series(int e) const {
-    if (t_.kind(e) != tensorpar::sp_kind::series) return {e};
+    if (t_.kind(e) != tensorpar::graph::sp_kind::series) return {e};
     auto const p = t_.parts(e);
     return {p.begin(), p.end()};
   }
@@ -285,9 +286,9 @@ class tree_partitions {
     auto take = [&](partitions const& p) { r.insert(p.begin(), p.end()); };
     for (std::size_t i = 0; i < j; ++i)
       take(both(prefix(parts, i), {{bits(std::vector<int>(parts.begin() + static_cast<i64>(i), parts.begin() + static_cast<i64>(j)))}}));
-    if (t_.kind(parts[j - 1]) == tensorpar::sp_kind::parallel) take(both(prefix(parts, j - 1), block(branches(parts[j - 1]))));
+    if (t_.kind(parts[j - 1]) == tensorpar::graph::sp_kind::parallel) take(both(prefix(parts, j - 1), block(branches(parts[j - 1]))));
     for (std::size_t p = 0; p + 1 < j; ++p) {
-      if (t_.kind(parts[p]) != tensorpar::sp_kind::parallel) continue;
+      if (t_.kind(parts[p]) != tensorpar::graph::sp_kind::parallel) continue;
       unsigned const after = bits(std::vector<int>(parts.begin() + static_cast<i64>(p) + 1, parts.begin() + static_cast<i64>(j)));
       auto const all = branches(parts[p]);
       for (unsigned with = 1; with < 1u << all.size(); ++with) {
@@ -320,7 +321,7 @@ class tree_partitions {
   partitions whole(int e) const { return prefix(series(e), series(e).size()); }
 
  public:
-  explicit tree_partitions(tensorpar::sp_tree const& t, bool together = false) : t_(t), together_(together) {}
+  explicit tree_partitions(tensorpar::graph::sp_tree const& t, bool together = false) : t_(t), together_(together) {}
   std::vector<std::vector<unsigned>> all() const {
     auto const p = whole(t_.root());
     return {p.begin(), p.end()};

@@ -16,12 +16,12 @@ double all_tasks(training_graph const& t, mapping_problem const& p, assignment c
   q.cluster = on;
   q.nodes = op_strategies(p, a);
   q.micro_batches = micro;
-  planned_step const step = memory_pass(t, q);
+  planned_step const step = passes::memory_pass(t, q);
   program const prog = unroll(step.graph, step.plan);
   double sum = 0;
   for (task const& x : prog.tasks) {
     if (x.kind == task_kind::reshard) {
-      sum += model.seconds(reshard_query{x.step, prog.buffers[static_cast<std::size_t>(x.in[0])].type, 4, on});
+      sum += model.seconds(cost::reshard_query{x.step, prog.buffers[static_cast<std::size_t>(x.in[0])].type, 4, on});
       continue;
     }
     std::vector<shape> in, out;
@@ -29,7 +29,7 @@ double all_tasks(training_graph const& t, mapping_problem const& p, assignment c
       in.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
     for (int b : x.out)
       out.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
-    sum += model.seconds(compute_query{
+    sum += model.seconds(cost::compute_query{
         x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.mesh.start)});
   }
   return sum;
@@ -37,8 +37,8 @@ double all_tasks(training_graph const& t, mapping_problem const& p, assignment c
 
 /// Prices reshards alone, by the bytes sent: sharing and better sources can only make it less.
 struct bytes_model {
-  double seconds(compute_query const&) const { return 0; }
-  double seconds(reshard_query const& q) const { return bytes_sent(q.step, q.logical, q.scalar_bytes); }
+  double seconds(cost::compute_query const&) const { return 0; }
+  double seconds(cost::reshard_query const& q) const { return bytes_sent(q.step, q.logical, q.scalar_bytes); }
 };
 
 inline assignment random_in_sequence(mapping_problem const& p, std::mt19937_64& g) {

@@ -24,8 +24,8 @@ struct one_thread {
     seen->alone = seen->alone && std::this_thread::get_id() == seen->who;
     ++seen->asked;
   }
-  double seconds(compute_query const& q) const { note(); return analytical{}.seconds(q); }
-  double seconds(reshard_query const& q) const { note(); return analytical{}.seconds(q); }
+  double seconds(cost::compute_query const& q) const { note(); return cost::analytical{}.seconds(q); }
+  double seconds(cost::reshard_query const& q) const { note(); return cost::analytical{}.seconds(q); }
 };
 struct counting_watch : joint_watch {
   std::thread::id who = std::this_thread::get_id();
@@ -105,7 +105,7 @@ TEST_CASE("search short of memory: the same for 1, 2, 3 and 8 threads") {
     computation_graph const g = zoo::make(name, 64);
     search_options o;
     o.optimizer.kind = optimizer_kind::adamw;
-    search_result const ample = optimize(g, on, analytical{}, o);
+    search_result const ample = optimize(g, on, cost::analytical{}, o);
     REQUIRE(ample.feasible());
     i64 const peak = *std::max_element(ample.cost.bytes.begin(), ample.cost.bytes.end());
     for (int percent : {80, 60, 30}) {
@@ -117,7 +117,7 @@ TEST_CASE("search short of memory: the same for 1, 2, 3 and 8 threads") {
         o.threads = threads;
         o.mapping.elimination.shared = 0;
         o.mapping.exact_budget = 1000;                       // so that prices of bytes and splices decide
-        search_result r = optimize(g, on, analytical{}, o);
+        search_result r = optimize(g, on, cost::analytical{}, o);
         if (!first) first = std::move(r);
         else check_equal(*first, r);
       }

@@ -30,7 +30,7 @@ bool executes(computation_graph const& declared, plan const& p, training_options
   plan serial = tests::serial_plan(declared);
   serial.optimizer = o.optimizer;
   training_graph const whole = differentiate(declared, o);
-  planned_step const step = memory_pass(differentiate(rewritten(declared, p), o), p);
+  planned_step const step = passes::memory_pass(differentiate(passes::rewritten(declared, p), o), p);
   auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
   CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
   bool const exact = trained<prime_field>(step.graph, step.plan, steps) == trained<prime_field>(whole, serial, steps);
@@ -55,12 +55,12 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
     o.search.compare = false;
     training_options t;
     t.optimizer = o.search.optimizer;
-    joint_result const free = optimize_jointly(g, on, analytical{}, o);
+    joint_result const free = optimize_jointly(g, on, cost::analytical{}, o);
     REQUIRE(free.feasible());
     CHECK(executes(g, free.plan, t, 1));
     if (turn % 3 == 0) {                                     // in bf16 nothing costs more, and the same is computed
       computation_graph const half = mixed_precision(g);
-      joint_result const narrow = optimize_jointly(half, on, analytical{}, o);
+      joint_result const narrow = optimize_jointly(half, on, cost::analytical{}, o);
       REQUIRE(narrow.feasible());
       CHECK(narrow.cost.seconds <= free.cost.seconds * 1.001);
       CHECK(executes(half, narrow.plan, t, 1));
@@ -69,16 +69,16 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
     i64 const most = *std::max_element(free.cost.bytes.begin(), free.cost.bytes.end());
     for (i64 percent : {70, 40}) {
       on.kinds[0].memory = most * percent / 100;
-      joint_result const tight = optimize_jointly(g, on, analytical{}, o);
+      joint_result const tight = optimize_jointly(g, on, cost::analytical{}, o);
       if (!tight.feasible()) { CHECK(tight.infeasible->missing > 0); break; }
       CHECK(tight.cost.seconds >= free.cost.seconds * (1 - 1e-9));
-      planned_step const step = memory_pass(differentiate(tight.graph, t), tight.plan);
+      planned_step const step = passes::memory_pass(differentiate(tight.graph, t), tight.plan);
       program const q = unroll(step.graph, step.plan);
       for (i64 bytes : q.arena) CHECK(bytes <= on.kinds[0].memory);
       CHECK(q.arena.front() == tight.cost.bytes.front());
       for (op_strategy const& n : tight.plan.nodes) {
         recomputed += n.recompute;
-        sharded += n.zero != zero_stage::none;
+        sharded += n.zero != ir::zero_stage::none;
       }
       CHECK(executes(g, tight.plan, t, 1));
     }

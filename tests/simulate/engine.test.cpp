@@ -24,12 +24,12 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// Adds tasks to a program the way the unrolling does.
 struct writer {
   program p;
-  int add_buffer(shape const& s, layout l, bool persistent = false) {
+  int add_buffer(shape const& s, ir::layout l, bool persistent = false) {
     buffer b;
     b.type = s;
     b.devices = l.devices();
     std::sort(b.devices.begin(), b.devices.end());
-    b.bytes = part_of(l, s).elements() * 4;
+    b.bytes = ir::part_of(l, s).elements() * 4;
     b.where = std::move(l);
     b.persistent = persistent;
     b.first = b.last = static_cast<int>(p.tasks.size());
@@ -43,10 +43,10 @@ struct writer {
     p.tasks.push_back(std::move(t));
   }
   /// A unary or binary elementwise operator where its operands lie.
-  int compute(std::vector<int> in, any_op const& op = relu{}) {
+  int compute(std::vector<int> in, op::any_op const& op = relu{}) {
     task t;
     t.op = op;
-    layout l = p.buffers[at(in[0])].where;
+    ir::layout l = p.buffers[at(in[0])].where;
     t.devices = p.buffers[at(in[0])].devices;
     t.in = std::move(in);
     t.out = {add_buffer(p.buffers[at(t.in[0])].type, std::move(l))};
@@ -54,13 +54,13 @@ struct writer {
     push(std::move(t));
     return r;
   }
-  int move(int from, layout to) {
-    for (reshard_step& s : reshard(p.buffers[at(from)].where, canonical(std::move(to)), p.buffers[at(from)].type)) {
+  int move(int from, ir::layout to) {
+    for (ir::reshard_step& s : ir::reshard(p.buffers[at(from)].where, ir::canonical(std::move(to)), p.buffers[at(from)].type)) {
       task t;
       t.kind = task_kind::reshard;
       t.in = {from};
       t.devices = s.after.devices();
-      if (s.kind == reshard_kind::exchange) for (int d : s.before.devices()) t.devices.push_back(d);
+      if (s.kind == ir::reshard_kind::exchange) for (int d : s.before.devices()) t.devices.push_back(d);
       std::sort(t.devices.begin(), t.devices.end());
       t.devices.erase(std::unique(t.devices.begin(), t.devices.end()), t.devices.end());
       from = add_buffer(p.buffers[at(from)].type, s.after);
@@ -72,20 +72,20 @@ struct writer {
   }
   program finish(int devices) && {
     for (buffer& b : p.buffers) if (b.persistent) { b.first = 0; b.last = std::max(0, static_cast<int>(p.tasks.size()) - 1); }
-    assign_offsets(p, devices);
+    passes::assign_offsets(p, devices);
     return std::move(p);
   }
 };
 
-layout whole(int device) { return {device, {}}; }
-layout over(part_kind k, i64 degree, i64 stride = 1, int start = 0) {
-  return {start, {{k, k == part_kind::shard ? 0 : -1, degree, stride}}};
+ir::layout whole(int device) { return {device, {}}; }
+ir::layout over(ir::part_kind k, i64 degree, i64 stride = 1, int start = 0) {
+  return {start, {{k, k == ir::part_kind::shard ? 0 : -1, degree, stride}}};
 }
 
 /// Operators take 10 s, reshards 1 s, local copies 2 s.
 struct ten_and_one {
-  double seconds(compute_query const&) const { return 10; }
-  double seconds(reshard_query const& q) const { return q.step.kind == reshard_kind::slice ? 2 : 1; }
+  double seconds(cost::compute_query const&) const { return 10; }
+  double seconds(cost::reshard_query const& q) const { return q.step.kind == ir::reshard_kind::slice ? 2 : 1; }
 };
 
 /// A random program on a machine: values computed, moved, accumulated in place.
@@ -116,8 +116,8 @@ program random_program(machine const& m, int tasks, u64 seed) {
         break;
       }
       default: {
-        layout_axis const* sums = nullptr;
-        for (layout_axis const& a : w.p.buffers[at(b)].where.axes) if (a.kind == part_kind::partial) sums = &a;
+        ir::layout_axis const* sums = nullptr;
+        for (ir::layout_axis const& a : w.p.buffers[at(b)].where.axes) if (a.kind == ir::part_kind::partial) sums = &a;
         if (!sums) live.push_back(w.move(b, laws::random_layouts(m.size(), random).to));
       }
     }
@@ -127,24 +127,24 @@ program random_program(machine const& m, int tasks, u64 seed) {
 }
 
 /// The same program as a plain task graph: one task per (task, group of devices), every reason to wait an edge of its own.
-std::vector<timed_task> expand(program const& p, machine const& m, task_prices const& price, bool overlap) {
-  std::vector<timed_task> r;
+std::vector<simulation::timed_task> expand(program const& p, machine const& m, simulation::task_prices const& price, bool overlap) {
+  std::vector<simulation::timed_task> r;
   struct use { int buffer, device, node; bool writes; };
   std::vector<use> uses;
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
-    bool const local = x.kind == task_kind::compute || x.step.kind == reshard_kind::slice;
+    bool const local = x.kind == task_kind::compute || x.step.kind == ir::reshard_kind::slice;
     std::vector<std::vector<int>> groups;
     std::vector<int> done;
     for (int d : x.devices) {
       if (std::find(done.begin(), done.end(), d) != done.end()) continue;
-      std::vector<int> const g = local ? std::vector<int>{d} : x.step.kind == reshard_kind::exchange ? x.devices : x.step.members(d);
+      std::vector<int> const g = local ? std::vector<int>{d} : x.step.kind == ir::reshard_kind::exchange ? x.devices : x.step.members(d);
       done.insert(done.end(), g.begin(), g.end());
       groups.push_back(g);
     }
     for (auto const& g : groups) {
       int const id = static_cast<int>(r.size());
-      timed_task n;
+      simulation::timed_task n;
       std::vector<use> mine;
       for (int d : g) {
         n.seconds = std::max(n.seconds, price.of(t, m.device[at(d)]));
@@ -213,7 +213,7 @@ TEST_CASE("a rhombus on four devices takes 32, on one 40: nothing moves there") 
   };
   // device 0 sends twice on one channel: the second branch starts a second later, and so does the end
   CHECK(simulate(rhombus({0, 1, 2, 3}), logical(4), ten_and_one{}).seconds == 33);
-  task_prices const price = tensorpar::price(rhombus({0, 1, 2, 3}), logical(4), ten_and_one{});
+  simulation::task_prices const price = tensorpar::simulation::price(rhombus({0, 1, 2, 3}), logical(4), ten_and_one{});
   CHECK(critical_path(rhombus({0, 1, 2, 3}), logical(4), price) == 32);
   CHECK(simulate(rhombus({0, 0, 0, 0}), logical(4), ten_and_one{}).seconds == 40);
 }
@@ -221,8 +221,9 @@ TEST_CASE("a rhombus on four devices takes 32, on one 40: nothing moves there") 
 TEST_CASE("communication hides behind computation only if it has its own lane") {
   machine const m = logical(2);
   writer w;
-  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::partial, 2), true), y = w.add_buffer({dim(4), dim(4)}, over(part_kind::replicate, 2));
-  int const z = w.move(x, over(part_kind::replicate, 2));
+  int const x = w.add_buffer({dim(4), dim(4)}, over(ir::part_kind::partial, 2), true),
+      y = w.add_buffer({dim(4), dim(4)}, over(ir::part_kind::replicate, 2));
+  int const z = w.move(x, over(ir::part_kind::replicate, 2));
   w.compute({y});
   w.compute({z});
   program const p = std::move(w).finish(2);
@@ -238,8 +239,8 @@ TEST_CASE("a collective waits for its own group only") {
   writer w;
   int const y = w.add_buffer({dim(4), dim(4)}, whole(2));
   w.compute({y});
-  int const x = w.add_buffer({dim(4), dim(4)}, layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::partial, -1, 2, 1}}});
-  w.move(w.compute({x}), layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::replicate, -1, 2, 1}}});
+  int const x = w.add_buffer({dim(4), dim(4)}, ir::layout{0, {{ir::part_kind::shard, 0, 2, 2}, {ir::part_kind::partial, -1, 2, 1}}});
+  w.move(w.compute({x}), ir::layout{0, {{ir::part_kind::shard, 0, 2, 2}, {ir::part_kind::replicate, -1, 2, 1}}});
   timeline const t = simulate(std::move(w).finish(4), m, ten_and_one{});
   std::map<int, double> end;
   for (span const& s : t.spans) if (s.where == lane::communication) end[s.device] = s.end;
@@ -252,26 +253,26 @@ TEST_CASE("an operator takes its own time on each kind of device, and a keep is 
   m.kinds[1].flops *= 2;
   m.device[1] = 1;
   struct by_kind {
-    double seconds(compute_query const& q) const { return q.device.flops > 30e9 ? 1 : 7; }
-    double seconds(reshard_query const& q) const { return q.step.kind == reshard_kind::slice ? 2 : 100; }
+    double seconds(cost::compute_query const& q) const { return q.device.flops > 30e9 ? 1 : 7; }
+    double seconds(cost::reshard_query const& q) const { return q.step.kind == ir::reshard_kind::slice ? 2 : 100; }
   };
   writer w;
-  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::replicate, 2));
-  w.move(w.compute({x}), over(part_kind::shard, 2));
+  int const x = w.add_buffer({dim(4), dim(4)}, over(ir::part_kind::replicate, 2));
+  w.move(w.compute({x}), over(ir::part_kind::shard, 2));
   program const p = std::move(w).finish(2);
   timeline const t = simulate(p, m, by_kind{});
   REQUIRE(t.spans.size() == 4);
   CHECK(t.spans[1] == span{0, lane::compute, 1, "1", 7, 9});
   CHECK(t.spans[3] == span{1, lane::compute, 1, "1", 1, 3});
-  CHECK(serial_seconds(p, m, price(p, m, by_kind{})) == 9);
+  CHECK(simulation::serial_seconds(p, m, simulation::price(p, m, by_kind{})) == 9);
 }
 
 TEST_CASE("bytes that a slow transfer still reads are not written over") {
   // the transfer of a is on its channel until 101; c's result lies where a lay, since a's life ends with task 1
   machine const m = logical(2);
   struct slow_link {
-    double seconds(compute_query const&) const { return 1; }
-    double seconds(reshard_query const&) const { return 100; }
+    double seconds(cost::compute_query const&) const { return 1; }
+    double seconds(cost::reshard_query const&) const { return 100; }
   };
   writer w;
   int const x = w.add_buffer({dim(64)}, whole(0), true);
@@ -317,12 +318,12 @@ TEST_CASE("random programs: the oracle's times, the laws, the memory") {
     machine const m = seed % 3 == 0 ? preset("autodist-b12") : seed % 3 == 1 ? logical_nodes(2, 2) : logical(6);
     program const p = random_program(m, 5 + static_cast<int>(seed % 25), seed);
     laws::decreed const model{seed};
-    task_prices const cost = price(p, m, model);
-    double const longest = critical_path(p, m, cost), sum = serial_seconds(p, m, cost);
+    simulation::task_prices const cost = simulation::price(p, m, model);
+    double const longest = critical_path(p, m, cost), sum = simulation::serial_seconds(p, m, cost);
     for (bool overlap : {true, false}) {
       timeline const t = simulate(p, m, model, {.overlap = overlap});
-      auto const want = run_on_lanes(expand(p, m, cost, overlap), 2 * m.size());
-      CHECK(t.seconds == finish(want));
+      auto const want = simulation::run_on_lanes(expand(p, m, cost, overlap), 2 * m.size());
+      CHECK(t.seconds == simulation::finish(want));
       double total = 0, total_want = 0;                             // of all starts, so that every task counts
       for (span const& s : t.spans) total += s.start;
       auto const graph = expand(p, m, cost, overlap);
@@ -365,30 +366,30 @@ TEST_CASE("a training step as the unrolling writes it: laws, memory, and what a 
     choice.cluster = preset("logical-2x2");
     choice.micro_batches = 2;
     for (int v = 0; v < t.forward_nodes; ++v) {
-      auto const space = space_of(t.graph, v);
-      sharding s;
+      auto const space = ir::space_of(t.graph, v);
+      ir::sharding s;
       if (kind != 's' && space.loops.front().units % 4 == 0) s.axes = {{space.loops.front().letter, kind == 'b' ? 4 : 2, 1}};
       if (kind == 'm' && t.graph.node(v).op.is<linear>() && space.find('o')->units % 2 == 0) s.axes.push_back({'o', 2, 2});
       else if (kind == 'm') s.axes.push_back({'\0', 2, 2});
       choice.nodes.push_back({s});
     }
     program const p = unroll(t, choice);
-    task_prices const cost = price(p, choice.cluster, analytical{});
+    simulation::task_prices const cost = simulation::price(p, choice.cluster, cost::analytical{});
     timeline const with = simulate(p, choice.cluster, cost), without = simulate(p, choice.cluster, cost, {.overlap = false});
     CAPTURE(kind);
     CHECK(critical_path(p, choice.cluster, cost) <= with.seconds);
     CHECK(with.seconds <= without.seconds);
-    CHECK(without.seconds <= serial_seconds(p, choice.cluster, cost) * (1 + 1e-12));
+    CHECK(without.seconds <= simulation::serial_seconds(p, choice.cluster, cost) * (1 + 1e-12));
     std::size_t spans = 0;
     for (task const& k : p.tasks) spans += k.devices.size();
     CHECK(with.spans.size() == spans);
-    CHECK(finish(run_on_lanes(expand(p, choice.cluster, cost, true), 8)) == doctest::Approx(with.seconds));
+    CHECK(simulation::finish(simulation::run_on_lanes(expand(p, choice.cluster, cost, true), 8)) == doctest::Approx(with.seconds));
     for (memory_sample const& m : with.memory) CHECK(m.bytes <= p.arena[at(m.device)]);
     machine slower = choice.cluster;
     for (link_level& l : slower.links) l.bandwidth /= 100;
-    double const slow = simulate(p, slower, analytical{}).seconds;
+    double const slow = simulate(p, slower, cost::analytical{}).seconds;
     if (kind == 'b') CHECK(slow > with.seconds);
-    if (kind == 's') CHECK(with.seconds == doctest::Approx(serial_seconds(p, choice.cluster, cost)));
+    if (kind == 's') CHECK(with.seconds == doctest::Approx(simulation::serial_seconds(p, choice.cluster, cost)));
   }
 }
 
@@ -396,18 +397,18 @@ TEST_CASE("64 devices, 5,000 tasks") {
   machine const m = preset("dgx-h100:8");
   writer w;
   shape const s{dim(512), dim(512)};
-  int x = w.add_buffer(s, over(part_kind::shard, 64));
+  int x = w.add_buffer(s, over(ir::part_kind::shard, 64));
   while (w.p.tasks.size() < 5000) {
     int const y = w.compute({x});
-    int const z = w.move(y, layout{0, {{part_kind::shard, 0, 8, 8}, {part_kind::replicate, -1, 8, 1}}});
-    x = w.move(w.compute({z}), over(part_kind::shard, 64));
+    int const z = w.move(y, ir::layout{0, {{ir::part_kind::shard, 0, 8, 8}, {ir::part_kind::replicate, -1, 8, 1}}});
+    x = w.move(w.compute({z}), over(ir::part_kind::shard, 64));
   }
   program const p = std::move(w).finish(64);
   auto const start = std::clock();                                          // of the processor: other processes do not count
-  timeline const t = simulate(p, m, analytical{});
+  timeline const t = simulate(p, m, cost::analytical{});
   double const took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   auto const bare_start = std::clock();
-  task_prices const cost = price(p, m, analytical{});
+  simulation::task_prices const cost = simulation::price(p, m, cost::analytical{});
   double const pricing = static_cast<double>(std::clock() - bare_start) / CLOCKS_PER_SEC;
   CHECK(simulate(p, m, cost, {.memory = false}).seconds == t.seconds);
   double const bare = static_cast<double>(std::clock() - bare_start) / CLOCKS_PER_SEC;

@@ -16,8 +16,8 @@ namespace {
 /// Forward operators take 1 s, what they derive 2 s in all; sending takes `send`.
 struct by_hand {
   double send = 0;
-  double seconds(compute_query const& q) const { return q.op.is<linear>() ? 1 : q.op.is<contraction>() ? 1 : 0; }
-  double seconds(reshard_query const&) const { return send; }
+  double seconds(tensorpar::cost::compute_query const& q) const { return q.op.is<linear>() ? 1 : q.op.is<contraction>() ? 1 : 0; }
+  double seconds(tensorpar::cost::reshard_query const&) const { return send; }
 };
 }  // namespace
 
@@ -27,11 +27,11 @@ TEST_CASE("random pipelines: between the critical path and one task after the ot
   for (int i = 0; i < test_effort::cases(40); ++i) {
     CAPTURE(i);
     plan const p = random_pipeline(g, {.devices = 2 + i % 5, .shared_groups = i % 4 == 0}, 1, 8, draw);
-    program const q = unroll(pipeline_pass(g, p));
-    task_prices const c = price(q, p.cluster, analytical{});
+    program const q = unroll(tensorpar::passes::pipeline_pass(g, p));
+    tensorpar::simulation::task_prices const c = tensorpar::simulation::price(q, p.cluster, tensorpar::cost::analytical{});
     timeline const t = simulate(q, p.cluster, c);
     CHECK(critical_path(q, p.cluster, c) <= t.seconds * (1 + 1e-12));
-    CHECK(t.seconds <= serial_seconds(q, p.cluster, c) * (1 + 1e-12));
+    CHECK(t.seconds <= tensorpar::simulation::serial_seconds(q, p.cluster, c) * (1 + 1e-12));
     for (memory_sample const& m : t.memory) CHECK(m.bytes <= q.arena[static_cast<std::size_t>(m.device)]);
     std::vector<double> sent(q.tasks.size(), 0);
     for (span const& s : t.spans)
@@ -72,7 +72,7 @@ TEST_CASE("a chain of equal stages fills and drains as the formula says, with an
       }
       p.pipeline.stages.back().nodes.push_back(stages);
       p.nodes.back().sharding.start = stages - 1;
-      program const q = unroll(pipeline_pass(g, p));
+      program const q = unroll(tensorpar::passes::pipeline_pass(g, p));
       // what goes back leaves before the weights' product is made, so draining takes one product per stage, not two
       double const got = simulate(q, p.cluster, by_hand{}).seconds;
       CHECK(got == doctest::Approx(stages == 1 ? 2 * micro : 3 * micro + 2 * stages - 3));

@@ -17,11 +17,11 @@ namespace {
 constexpr pass F = pass::forward, B = pass::backward, W = pass::weights;
 
 /// Longest paths by relaxation until nothing changes: end of every pass, by group and place in its order.
-std::vector<std::vector<double>> relaxed(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
+std::vector<std::vector<double>> relaxed(pipeline const& p, passes::stage_edges const& e, simulation::pipeline_costs const& c) {
   std::vector<std::vector<double>> end(p.schedule.size());
   for (std::size_t g = 0; g < p.schedule.size(); ++g) end[g].assign(p.schedule[g].size(), 0);
   auto const seconds = [&](pass_entry const& x) {
-    stage_seconds const& s = c.stages[at(x.stage)];
+    simulation::stage_seconds const& s = c.stages[at(x.stage)];
     bool const split = p.stages[at(x.stage)].split_backward;
     return x.what == F ? s.forward : x.what == W ? s.weights : s.backward + (split ? 0 : s.weights);
   };
@@ -58,9 +58,9 @@ std::vector<std::vector<double>> relaxed(pipeline const& p, stage_edges const& e
   return end;
 }
 
-std::string complaint(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
+std::string complaint(pipeline const& p, passes::stage_edges const& e, simulation::pipeline_costs const& c) {
   try {
-    simulate_pipeline(p, e, c);
+    simulation::simulate_pipeline(p, e, c);
   } catch (error const& x) {
     return x.what();
   }
@@ -72,10 +72,10 @@ std::string complaint(pipeline const& p, stage_edges const& e, pipeline_costs co
 TEST_CASE("two stages, two micro-batches, by hand") {
   // group 0:  F0 0-2  F1 2-4         B0 8-12  B1 14-18
   // group 1:          F0 2-4  B0 4-8  F1 8-10  B1 10-14
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto p = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   auto const c = tests::even_costs(2, 2, 3, 1);
-  auto const r = simulate_pipeline(p, e, c, true);
+  auto const r = simulation::simulate_pipeline(p, e, c, true);
   CHECK(r.makespan == 18);
   REQUIRE(r.passes[0].size() == 4);
   auto const ends = [&](int g) {
@@ -97,12 +97,12 @@ TEST_CASE("two stages, two micro-batches, by hand") {
 }
 
 TEST_CASE("updates come last and count as work, transfers delay and do not") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto p = one_f_one_b(tests::chain_pipeline(2, 2, 1), e);
   auto c = tests::even_costs(2, 1, 1, 0);
   c.stages[1].update = 10;
   c.transfers = {{0, 1, 5, 7}};
-  auto const r = simulate_pipeline(p, e, c, true);   // F 0-1, 5 on the way, F 6-7, B 7-8, update 8-18; 7 on the way, B 15-16
+  auto const r = simulation::simulate_pipeline(p, e, c, true);   // F 0-1, 5 on the way, F 6-7, B 7-8, update 8-18; 7 on the way, B 15-16
   CHECK(r.passes[0][1].start == 15);
   CHECK(r.last == std::vector<double>{16, 18});
   CHECK(r.makespan == 18);
@@ -110,39 +110,40 @@ TEST_CASE("updates come last and count as work, transfers delay and do not") {
 }
 
 TEST_CASE("a stage waits once, when its first forward pass could start, and is not at work meanwhile") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto const p = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   auto c = tests::even_costs(2, 1, 1, 0);
-  double const before = simulate_pipeline(p, e, c).makespan;
+  double const before = simulation::simulate_pipeline(p, e, c).makespan;
   c.stages[1].wait = 5;
-  auto const r = simulate_pipeline(p, e, c, true);   // F 0-1 and 1-2 before; F 6-7, B 7-8
+  auto const r = simulation::simulate_pipeline(p, e, c, true);   // F 0-1 and 1-2 before; F 6-7, B 7-8
   CHECK(r.passes[1][0].start == 6);
   CHECK(r.passes[1][1].start == 7);
   CHECK(r.makespan == before + 5);
   CHECK(r.busy == std::vector<double>{4, 4});
   c.stages[1].wait = -1;
-  CHECK_THROWS_WITH_AS(simulate_pipeline(p, e, c), doctest::Contains("wait of -1.0"), error);
+  CHECK_THROWS_WITH_AS(simulation::simulate_pipeline(p, e, c), doctest::Contains("wait of -1.0"), error);
 }
 
 TEST_CASE("what a split backward pass frees, and when") {
   auto p = tests::chain_pipeline(1, 1, 2);
   p.stages[0].split_backward = true;
   p.schedule = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, W, 1}}};
-  auto const peak = [&](double freed) { return simulate_pipeline(p, {{}}, tests::even_costs(1, 1, 1, 1, 8, freed)).activations[0]; };
+  auto const peak = [&](double freed) { return simulation::simulate_pipeline(p, {{}},
+                                                                             tests::even_costs(1, 1, 1, 1, 8, freed)).activations[0]; };
   CHECK(peak(0) == 16);
   CHECK(peak(0.5) == 12);
   CHECK(peak(1) == 8);
-  CHECK(simulate_pipeline(p, {{}}, tests::even_costs(1, 1, 1, 1)).in_flight[0] == 1);
+  CHECK(simulation::simulate_pipeline(p, {{}}, tests::even_costs(1, 1, 1, 1)).in_flight[0] == 1);
 }
 
 TEST_CASE("larger micro-batches wait for all they hold, smaller ones for those that hold them") {
   auto p = tests::chain_pipeline(2, 2, 4);
   p.stages[0].micro_batch = 1;
   p.stages[1].micro_batch = 2;
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   p.schedule = {{{0, F, 0}, {0, F, 1}, {0, F, 2}, {0, F, 3}, {0, B, 0}, {0, B, 1}, {0, B, 2}, {0, B, 3}},
              {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
-  auto const r = simulate_pipeline(p, e, {{{1, 1, 0, 0, 1}, {2, 2, 0, 0, 2}}, {}, 0}, true);
+  auto const r = simulation::simulate_pipeline(p, e, {{{1, 1, 0, 0, 1}, {2, 2, 0, 0, 2}}, {}, 0}, true);
   CHECK(r.passes[1][0].start == 2);
   CHECK(r.passes[1][2].start == 6);
   CHECK(r.passes[0][4].start == 6);
@@ -158,7 +159,7 @@ TEST_CASE("random stages, sizes, costs and transfers: every pass ends where the 
     auto const c = tests::mixed_costs(p, r, e);
     int const kind = r.below(4);
     p = kind == 0 ? gpipe(p, e) : kind == 1 ? one_f_one_b(p, e) : kind == 2 ? zb_h1(p, e) : zb_h2(p, e);
-    auto const run = simulate_pipeline(p, e, c, true);
+    auto const run = simulation::simulate_pipeline(p, e, c, true);
     auto const want = relaxed(p, e, c);
     double last = 0;
     for (std::size_t g = 0; g < want.size(); ++g) {
@@ -170,9 +171,9 @@ TEST_CASE("random stages, sizes, costs and transfers: every pass ends where the 
       }
       if (busy != run.busy[g] || run.last[g] != want[g].back() || run.first[g] != run.passes[g][0].start) return false;
     }
-    pipeline_simulator again(p, e, c);
+    simulation::pipeline_simulator again(p, e, c);
     again.run(p.schedule);
-    pipeline_run const* second = again.attempt(p.schedule);   // a simulator may be used again
+    simulation::pipeline_run const* second = again.attempt(p.schedule);   // a simulator may be used again
     return run.makespan == last && second && second->makespan == last && second->activations == run.activations && second->passes.empty();
   };
   for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(400)); ++seed) {
@@ -183,7 +184,7 @@ TEST_CASE("random stages, sizes, costs and transfers: every pass ends where the 
 }
 
 TEST_CASE("orders that are none are refused by name") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto const good = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   auto const c = tests::even_costs(2, 1, 1, 1);
   auto p = good;
@@ -203,13 +204,13 @@ TEST_CASE("orders that are none are refused by name") {
   p.schedule[0] = {{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}};
   p.schedule[1] = {{1, F, 0}, {1, F, 1}, {1, B, 0}, {1, B, 1}};
   CHECK(complaint(p, e, c).find("backward 0 of stage 0 waits for ever (at order of group 0, entry 1)") == 0);
-  CHECK(pipeline_simulator(p, e, c).attempt(p.schedule) == nullptr);
+  CHECK(simulation::pipeline_simulator(p, e, c).attempt(p.schedule) == nullptr);
   p.schedule.pop_back();
   CHECK(complaint(p, e, c).find("orders of 1 groups") == 0);
 }
 
 TEST_CASE("costs that are none are refused") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto const p = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   CHECK(complaint(p, e, tests::even_costs(1, 1, 1, 1)).find("costs of 1 stages") == 0);
   CHECK(complaint(p, e, tests::even_costs(2, -1, 1, 1)).find("forward of -1.0") == 0);

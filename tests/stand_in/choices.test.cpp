@@ -38,12 +38,12 @@ struct watched {
 
 /// One call of a fused operator: the products that it makes.
 struct calls {
-  any_op op;
+  tensorpar::op::any_op op;
   std::vector<shape> in, out;
   std::vector<std::vector<bfloat16>> x;
   std::vector<std::vector<bfloat16>> run(policy const& p) const { return run_there<bfloat16>(p, op, in, x, out); }
 };
-calls call_of(any_op const& o, std::vector<shape> in, std::vector<shape> out) {
+calls call_of(tensorpar::op::any_op const& o, std::vector<shape> in, std::vector<shape> out) {
   std::mt19937_64 r(3);
   calls c{o, {}, {}, {}};
   for (shape s : in) {
@@ -59,13 +59,13 @@ calls call_of(any_op const& o, std::vector<shape> in, std::vector<shape> out) {
   }
   return c;
 }
-calls with_gelu() { return call_of(linear_with{true, true, false}, {{16, 8}, {24, 8}, {24}}, {{16, 24}, {16, 24}}); }
+calls with_gelu() { return call_of(tensorpar::op::linear_with{true, true, false}, {{16, 8}, {24, 8}, {24}}, {{16, 24}, {16, 24}}); }
 calls with_slope() {
-  return call_of(contraction_with{contraction("0o,oi->0i"), true, false, false}, {{16, 24}, {24, 8}, {16, 8}}, {{16, 8}});
+  return call_of(tensorpar::op::contraction_with{contraction("0o,oi->0i"), true, false, false}, {{16, 24}, {24, 8}, {16, 8}}, {{16, 8}});
 }
-calls with_sum() { return call_of(linear_with{true, false, true}, {{16, 8}, {24, 8}, {24}, {16, 24}}, {{16, 24}}); }
+calls with_sum() { return call_of(tensorpar::op::linear_with{true, false, true}, {{16, 8}, {24, 8}, {24}, {16, 24}}, {{16, 24}}); }
 calls with_sums() {
-  return call_of(contraction_with{contraction("0o,0i->oi"), false, false, true}, {{16, 24}, {16, 8}}, {{24, 8}, {24}});
+  return call_of(tensorpar::op::contraction_with{contraction("0o,0i->oi"), false, false, true}, {{16, 24}, {16, 8}}, {{24, 8}, {24}});
 }
 struct one_way {
   calls call;
@@ -158,11 +158,13 @@ TEST_CASE("profiling measures products for the policies that share the choices; 
   plan p = serial_plan(g);
   p.scalar_bytes = sizeof(float);
   training_graph const t = differentiate(g);
-  program const q = fused<policy>(unroll(t, p, {&policy::workspace}), p.cluster);
+  program const q = tensorpar::exec::fused<policy>(unroll(t, p, {&policy::workspace}), p.cluster);
   struct shared {
     std::shared_ptr<cuda_product_choices> choices = std::make_shared<cuda_product_choices>();
     comm::virtual_ranks<cuda_memory>::world operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::world(ranks); }
-    compute::cuda_bf16<> policy(device_place at) const { return compute::cuda_bf16<>(cuda_teams(cuda_memory(at), choices)); }
+    compute::cuda_bf16<> policy(tensorpar::exec::device_place at) const {
+      return compute::cuda_bf16<>(cuda_teams(cuda_memory(at), choices));
+    }
   };
   auto const trained = [&](shared const& make) {
     executor<policy, comm::virtual_ranks<cuda_memory>> e(planned_step{t, p, q}, make);
@@ -179,7 +181,8 @@ TEST_CASE("profiling measures products for the policies that share the choices; 
                             CUBLASLT_EPILOGUE_BGRADB})
       w.time[{e, 2}] = 50000;
     measured.choices->measure(true);
-    profile_table const prices = measure_operators(measured.policy({}), q, p.cluster, {.warm_ups = 1, .samples = 1, .min_seconds = 0});
+    tensorpar::cost::profile_table const prices = measure_operators(measured.policy({}), q, p.cluster,
+                                                                    {.warm_ups = 1, .samples = 1, .min_seconds = 0});
     measured.choices->measure(false);
     CHECK(prices.size() > 10);
     met = measured.choices->size();

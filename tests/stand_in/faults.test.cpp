@@ -14,7 +14,7 @@ using gpu_tests::gpus;
 namespace {
 
 struct first_gpu : compute::cuda<float> {
-  first_gpu() : compute::cuda<float>(device_place{}) {}
+  first_gpu() : compute::cuda<float>(tensorpar::exec::device_place{}) {}
 };
 using ranks = executor<first_gpu, comm::virtual_ranks<cuda_memory>>;
 
@@ -89,7 +89,8 @@ TEST_CASE("cuBLASLt may fail, too; where it has no algorithm the library has ker
   CHECK(tests::distance(trained(), by_library) < 1e-5);
   CHECK(products > 0);
   CHECK(played.m.calls["cublasLtMatmul"] == products);
-  errors = {{"cublasLtMatmul", CUBLAS_STATUS_NOT_SUPPORTED}};      // its own heuristic named the algorithm: asked for once, then never again
+  errors = {{"cublasLtMatmul",
+             CUBLAS_STATUS_NOT_SUPPORTED}};      // its own heuristic named the algorithm: asked for once, then never again
   CHECK(tests::distance(trained(), by_library) < 1e-5);
   int const tried = played.m.calls["cublasLtMatmul"] - products;
   CHECK(tried > 0);
@@ -134,7 +135,8 @@ TEST_CASE("memory of a second GPU is used from a thread that was at the first, a
       cuda_memory const& m = k ? b : a;
       m.write(at[k], x.data(), bytes);
       auto* const p = reinterpret_cast<float*>(at[k]);
-      m.move_box(line_block(512), line_block(512), static_cast<float const*>(p), line_block(512), p + 512, true);
+      m.move_box(tensorpar::exec::line_block(512), tensorpar::exec::line_block(512), static_cast<float const*>(p),
+                 tensorpar::exec::line_block(512), p + 512, true);
       m.read(y.data(), at[k], bytes);
       m.wait();
       CHECK(y[0] == 1);
@@ -142,7 +144,7 @@ TEST_CASE("memory of a second GPU is used from a thread that was at the first, a
     }
   a.release(at[0], bytes);
   b.release(at[1], bytes);
-  CHECK(cuda_memory(device_place{0, 1}).gpu() == 1);
+  CHECK(cuda_memory(tensorpar::exec::device_place{0, 1}).gpu() == 1);
   CHECK_THROWS_AS(cuda_memory(2), error);
 }
 
@@ -150,5 +152,5 @@ TEST_CASE("no GPU is one clear error") {
   gpus const played;
   played.m.gpus = 0;
   CHECK(cuda_devices() == 0);
-  CHECK_THROWS_WITH_AS(cuda_memory(device_place{}), doctest::Contains("there is no GPU"), error);
+  CHECK_THROWS_WITH_AS(cuda_memory(tensorpar::exec::device_place{}), doctest::Contains("there is no GPU"), error);
 }

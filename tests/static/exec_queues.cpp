@@ -45,10 +45,12 @@ struct no_follow : queues { no_follow beside() const; int follow; };
 struct no_reached : queues { no_reached beside() const; int reached; };
 struct no_timed_mark : queues { no_timed_mark beside() const; int make_timed_mark; };
 struct no_seconds : queues { no_seconds beside() const; int seconds; };
-static_assert(queued_memory<queues> && queued_memory<records>);
-static_assert(!queued_memory<remembers> && !queued_memory<no_beside> && !queued_memory<beside_of_another> && !queued_memory<no_mark> &&
-              !queued_memory<no_make_mark> && !queued_memory<no_set> && !queued_memory<no_follow> && !queued_memory<no_reached> &&
-              !queued_memory<no_timed_mark> && !queued_memory<no_seconds>);
+static_assert(tensorpar::exec::queued_memory<queues> && tensorpar::exec::queued_memory<records>);
+static_assert(!tensorpar::exec::queued_memory<remembers> && !tensorpar::exec::queued_memory<no_beside> &&
+              !tensorpar::exec::queued_memory<beside_of_another> && !tensorpar::exec::queued_memory<no_mark> &&
+              !tensorpar::exec::queued_memory<no_make_mark> && !tensorpar::exec::queued_memory<no_set> &&
+                  !tensorpar::exec::queued_memory<no_follow> && !tensorpar::exec::queued_memory<no_reached> &&
+              !tensorpar::exec::queued_memory<no_timed_mark> && !tensorpar::exec::queued_memory<no_seconds>);
 
 struct no_begin : records { no_begin beside() const; int begin_recording; };
 struct no_end : records { no_end beside() const; int end_recording; };
@@ -59,26 +61,28 @@ struct recording_stays : records {
   recording end_recording() const;
   void replay(recording const&) const;
 };
-static_assert(recording_memory<records>);
-static_assert(!recording_memory<queues> && !recording_memory<no_begin> && !recording_memory<no_end> && !recording_memory<no_replay> &&
-              !recording_memory<recording_stays>);
+static_assert(tensorpar::exec::recording_memory<records>);
+static_assert(!tensorpar::exec::recording_memory<queues> && !tensorpar::exec::recording_memory<no_begin> &&
+              !tensorpar::exec::recording_memory<no_end> && !tensorpar::exec::recording_memory<no_replay> &&
+              !tensorpar::exec::recording_memory<recording_stays>);
 
 struct replays : computes {
-  static bool changes_by_step(any_op const&);
-  static step_arguments arguments_of(any_op const&, step_state const&);
+  static bool changes_by_step(tensorpar::op::any_op const&);
+  static tensorpar::exec::step_arguments arguments_of(tensorpar::op::any_op const&, tensorpar::exec::step_state const&);
 };
 struct no_changes : replays { int changes_by_step; };
 struct no_words : replays { int arguments_of; };
-static_assert(replayable_policy<replays> && !replayable_policy<computes> && !replayable_policy<no_changes> && !replayable_policy<no_words>);
+static_assert(tensorpar::exec::replayable_policy<replays> && !tensorpar::exec::replayable_policy<computes> &&
+              !tensorpar::exec::replayable_policy<no_changes> && !tensorpar::exec::replayable_policy<no_words>);
 
 template <class Memory> struct lanes {
   using memory = Memory;
-  explicit lanes(device_place);
+  explicit lanes(tensorpar::exec::device_place);
   Memory device_memory() const;
   template <class F> void each(i64, F const&) const;
   template <class F> void teams(i64, F const&) const;
-  template <class S, class R> void product(matrix_products<S, R> const&) const;
-  index_fault* fault() const;
+  template <class S, class R> void product(tensorpar::exec::matrix_products<S, R> const&) const;
+  tensorpar::exec::index_fault* fault() const;
   void settle() const;
 };
 struct no_device_memory : lanes<remembers> { int device_memory; };
@@ -86,9 +90,11 @@ struct no_product : lanes<remembers> { int product; };
 struct no_fault : lanes<remembers> { int fault; };
 struct no_settle : lanes<remembers> { int settle; };
 struct lanes_stay : lanes<remembers> { lanes_stay(lanes_stay const&) = delete; };
-static_assert(team_device<lanes<remembers>, float> && team_device<lanes<records>, prime_field>);
-static_assert(!team_device<no_device_memory, float> && !team_device<no_product, float> && !team_device<no_fault, float> &&
-              !team_device<no_settle, float> && !team_device<lanes_stay, float> && !team_device<int, float>);
+static_assert(tensorpar::exec::team_device<lanes<remembers>, float> && tensorpar::exec::team_device<lanes<records>, prime_field>);
+static_assert(!tensorpar::exec::team_device<no_device_memory, float> && !tensorpar::exec::team_device<no_product, float> &&
+              !tensorpar::exec::team_device<no_fault, float> &&
+              !tensorpar::exec::team_device<no_settle, float> && !tensorpar::exec::team_device<lanes_stay, float> &&
+                  !tensorpar::exec::team_device<int, float>);
 
 template <class Queue> struct collectives {
   using comm = void*;
@@ -134,13 +140,16 @@ struct handles_differ : library {
     friend bool operator==(comm, comm) = delete;
   };
 };
-static_assert(collective_library<library, queues> && collective_library<collectives<records>, records> &&
-              collective_library<handles_convert, queues>);
-static_assert(!collective_library<no_arguments_of_status, queues> && !collective_library<no_code, queues> &&
-              !collective_library<no_split, queues> && !collective_library<no_state, queues> && !collective_library<no_abort, queues> &&
-              !collective_library<no_all_reduce, queues> && !collective_library<no_send, queues> && !collective_library<no_receive, queues> &&
-              !collective_library<no_group_end, queues> && !collective_library<id_with_a_name, queues> &&
-              !collective_library<handles_differ, queues>);
+static_assert(tensorpar::exec::collective_library<library, queues> && tensorpar::exec::collective_library<collectives<records>, records> &&
+              tensorpar::exec::collective_library<handles_convert, queues>);
+static_assert(!tensorpar::exec::collective_library<no_arguments_of_status, queues> &&
+              !tensorpar::exec::collective_library<no_code, queues> &&
+              !tensorpar::exec::collective_library<no_split, queues> && !tensorpar::exec::collective_library<no_state, queues> &&
+                  !tensorpar::exec::collective_library<no_abort, queues> &&
+              !tensorpar::exec::collective_library<no_all_reduce, queues> && !tensorpar::exec::collective_library<no_send, queues> &&
+                  !tensorpar::exec::collective_library<no_receive, queues> &&
+              !tensorpar::exec::collective_library<no_group_end, queues> && !tensorpar::exec::collective_library<id_with_a_name, queues> &&
+              !tensorpar::exec::collective_library<handles_differ, queues>);
 
 struct shrinks : library {
   static status revoke(comm const&);
@@ -149,15 +158,15 @@ struct shrinks : library {
 struct no_revoke : shrinks { int revoke; };
 struct no_shrink : shrinks { int shrink; };
 struct shrink_changes_the_list : shrinks { static status shrink(comm const&, int*, int, comm&); };
-static_assert(shrinking_library<shrinks> && collective_library<shrinks, queues>);
-static_assert(!shrinking_library<library> && !shrinking_library<no_revoke> && !shrinking_library<no_shrink> &&
-              !shrinking_library<shrink_changes_the_list>);
+static_assert(tensorpar::exec::shrinking_library<shrinks> && tensorpar::exec::collective_library<shrinks, queues>);
+static_assert(!tensorpar::exec::shrinking_library<library> && !tensorpar::exec::shrinking_library<no_revoke> &&
+              !tensorpar::exec::shrinking_library<no_shrink> && !tensorpar::exec::shrinking_library<shrink_changes_the_list>);
 
 }  // namespace archetypes
 
 // what is built from them compiles whole
 using namespace archetypes;
-template class tensorpar::compute::teams<float, lanes<remembers>, op_set<>, bfloat16>;
+template class tensorpar::compute::teams<float, lanes<remembers>, tensorpar::op::op_set<>, bfloat16>;
 template class tensorpar::comm::basic_nccl<library, queues>;
 template class tensorpar::comm::basic_nccl<shrinks, queues>;
 template class tensorpar::executor<compute::teams<float, lanes<queues>>, comm::basic_nccl<library, queues>>;

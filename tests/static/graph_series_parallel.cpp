@@ -4,7 +4,7 @@
 
 using namespace tensorpar;
 
-constexpr bool sp(int n, std::vector<edge> const& e) { return is_series_parallel(digraph(n, e)); }
+constexpr bool sp(int n, std::vector<graph::edge> const& e) { return graph::is_series_parallel(graph::digraph(n, e)); }
 static_assert(!sp(0, {}) && sp(1, {}) && sp(2, {}) && sp(2, {{0, 1}}) && sp(3, {{0, 1}, {0, 2}}));
 static_assert(sp(6, {{0, 1}, {0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 5}}));
 static_assert(sp(4, {{0, 2}, {0, 3}, {1, 2}, {1, 3}}) && !sp(4, {{0, 2}, {1, 2}, {1, 3}}));
@@ -37,6 +37,6 @@ struct spoiled {
     return v < n - 2 ? few{{n - 5}, 1} : v == n - 2 ? few{{n - 4}, 1} : few{{n - 4, n - 3}, 2};
   }
 };
-static_assert(is_series_parallel(residual{1000}));
-static_assert(is_series_parallel(diamonds{1000}));
-static_assert(!is_series_parallel(spoiled{1000}));
+static_assert(graph::is_series_parallel(residual{1000}));
+static_assert(graph::is_series_parallel(diamonds{1000}));
+static_assert(!graph::is_series_parallel(spoiled{1000}));

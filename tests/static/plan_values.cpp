@@ -13,9 +13,9 @@ using namespace tensorpar;
 static_assert(std::regular<plan>);
 static_assert(std::regular<machine>);
 static_assert(std::regular<op_strategy>);
-static_assert(std::regular<layout>);
-static_assert(std::regular<reshard_step>);
-static_assert(std::regular<lifetime>);
+static_assert(std::regular<ir::layout>);
+static_assert(std::regular<ir::reshard_step>);
+static_assert(std::regular<passes::lifetime>);
 static_assert(std::regular<span>);
 static_assert(std::regular<memory_sample>);
 static_assert(std::movable<program> && std::copyable<program>);
@@ -24,9 +24,10 @@ static_assert(std::semiregular<planned> && std::semiregular<planned_step> && std
 static_assert(std::is_aggregate_v<training_problem>);              // whose fields a caller names
 
 // offsets are aligned for every scalar, and aligning is idempotent
-static_assert(aligned(0) == 0 && aligned(1) == arena_alignment && aligned(arena_alignment) == arena_alignment);
-static_assert(aligned(aligned(1000)) == aligned(1000));
-static_assert(detail::check::alignment == arena_alignment);
+static_assert(passes::aligned(0) == 0 && passes::aligned(1) == passes::arena_alignment &&
+              passes::aligned(passes::arena_alignment) == passes::arena_alignment);
+static_assert(passes::aligned(passes::aligned(1000)) == passes::aligned(1000));
+static_assert(detail::check::alignment == passes::arena_alignment);
 
 // every fault has a name of its own
 template <int N> constexpr bool named_apart() {
@@ -41,4 +42,4 @@ static_assert(named_apart<static_cast<int>(fault::peak) + 1>());
 template <class... T> concept checks = requires(T const&... x) { check(x...); };
 static_assert(checks<training_graph, plan> && checks<training_graph, plan, program>);
 static_assert(!checks<plan, training_graph> && !checks<training_graph, program> && !checks<program>);
-static_assert(!std::convertible_to<std::string, plan> && !std::convertible_to<json, plan>);
+static_assert(!std::convertible_to<std::string, plan> && !std::convertible_to<core::json, plan>);

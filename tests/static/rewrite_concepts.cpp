@@ -15,17 +15,17 @@ struct degrees {
   value times(value const&, value const&);
   value over(value const&, value const&, char const*);
   void same(value const&, value const&, char const*);
-  void within(value const&, node_loop const&);
+  void within(value const&, ir::node_loop const&);
 };
-static_assert(degree_algebra<degrees>);
+static_assert(ir::degree_algebra<degrees>);
 struct no_one : degrees { void one(); };
 struct no_is_one : degrees { void is_one(value const&); };
 struct no_times : degrees { void times(value const&, value const&); };
 struct no_over : degrees { void over(value const&, value const&, char const*); };
 struct no_same : degrees { void same(value const&); };
 struct no_within : degrees { void within(); };
-static_assert(!degree_algebra<no_one> && !degree_algebra<no_is_one> && !degree_algebra<no_times>);
-static_assert(!degree_algebra<no_over> && !degree_algebra<no_same> && !degree_algebra<no_within> && !degree_algebra<int>);
+static_assert(!ir::degree_algebra<no_one> && !ir::degree_algebra<no_is_one> && !ir::degree_algebra<no_times>);
+static_assert(!ir::degree_algebra<no_over> && !ir::degree_algebra<no_same> && !ir::degree_algebra<no_within> && !ir::degree_algebra<int>);
 
 struct numbers {
   struct value {};
@@ -49,13 +49,15 @@ static_assert(!number_algebra<no_integer> && !number_algebra<no_real> && !number
 static_assert(!number_algebra<no_quotient> && !number_algebra<no_maximum> && !number_algebra<no_apply> && !number_algebra<int>);
 
 /// The generic code asks for nothing more.
-[[maybe_unused]] auto infer(degrees& a, any_op const& o, iteration_space const& s) {
-  return infer_degrees(a, o, s, std::vector<degrees_of<degrees::value>>{}, {});
+[[maybe_unused]] auto infer(degrees& a, op::any_op const& o, ir::iteration_space const& s) {
+  return ir::infer_degrees(a, o, s, std::vector<ir::degrees_of<degrees::value>>{}, {});
 }
-[[maybe_unused]] auto sharding(degrees& a, op_info const& o, degrees_of<degrees::value> const& x) {
-  return infer_parallel(a, o, 0, degrees::value{}, x);
+[[maybe_unused]] auto sharding(degrees& a, op::op_info const& o, ir::degrees_of<degrees::value> const& x) {
+  return ir::infer_parallel(a, o, 0, degrees::value{}, x);
 }
-[[maybe_unused]] auto compute(numbers& a, any_op const& o) { return evaluate(a, o, std::vector<elements<numbers::value>>{}, {}); }
-[[maybe_unused]] auto on_parts(numbers& a, any_op const& o) { return run_on_parts(a, o, std::vector<sharding_elements<numbers::value>>{}, {}); }
+[[maybe_unused]] auto compute(numbers& a, op::any_op const& o) { return evaluate(a, o, std::vector<elements<numbers::value>>{}, {}); }
+[[maybe_unused]] auto on_parts(numbers& a, op::any_op const& o) {
+  return run_on_parts(a, o, std::vector<sharding_elements<numbers::value>>{}, {});
+}
 
 }  // namespace archetypes

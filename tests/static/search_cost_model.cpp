@@ -8,18 +8,18 @@ using namespace tensorpar::search;
 namespace {
 
 struct min_model {                                   // what the concept asks for, and no more
-  double seconds(compute_query const&) const { return 1; }
-  double seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
+  double seconds(cost::reshard_query const&) const { return 1; }
 };
 struct no_moves {
-  double seconds(compute_query const&) const { return 1; }
+  double seconds(cost::compute_query const&) const { return 1; }
 };
 struct no_compute {
-  double seconds(reshard_query const&) const { return 1; }
+  double seconds(cost::reshard_query const&) const { return 1; }
 };
 struct changes_its_mind {
-  double seconds(compute_query const&) { return 1; }
-  double seconds(reshard_query const&) { return 1; }
+  double seconds(cost::compute_query const&) { return 1; }
+  double seconds(cost::reshard_query const&) { return 1; }
 };
 
 template <class M>

@@ -49,5 +49,7 @@ static_assert(hana::length(hana::members(conv2d{})) == hana::size_c<8>);
 static_assert(hana::at_key(layernorm{.eps = 0.5}, hana::string_c<'e', 'p', 's'>) == 0.5);
 
 // type lists
-static_assert(std::same_as<type_at<op_set<relu, gelu, linear>, 2>, linear> && type_count<forward_operators> == 43);
-static_assert(std::same_as<join_types<op_set<relu>, op_set<gelu, add>>, op_set<relu, gelu, add>>);
+static_assert(std::same_as<tensorpar::core::type_at<tensorpar::op::op_set<relu, gelu, linear>, 2>, linear> &&
+              tensorpar::core::type_count<tensorpar::op::forward_operators> == 43);
+static_assert(std::same_as<tensorpar::core::join_types<tensorpar::op::op_set<relu>, tensorpar::op::op_set<gelu, add>>,
+                           tensorpar::op::op_set<relu, gelu, add>>);

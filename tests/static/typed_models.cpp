@@ -9,7 +9,7 @@ static_assert(digits.size() == 5);
 static_assert(parameters(digits) == 784 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10);
 static_assert(flops(digits, models::batch = 32) == 32 * (2. * (784 * 512 + 512 * 256 + 2560) + 512 + 256));
 static_assert(is_series_parallel(digits));
-static_assert(longest_path(digits).length == 5);
+static_assert(tensorpar::graph::longest_path(digits).length == 5);
 static_assert(output_shape(digits, "logits") == shape{models::batch, classes(10)});
 static_assert(output_shape(digits, "logits", models::batch = 32).elements() == 320);
 
@@ -63,7 +63,7 @@ static_assert(chained.size() == 3 && parameters(chained) == 8 * 32 + 32 + 32 * 4
 struct no_define {};
 struct wrong_define { static constexpr void define(int); };
 static_assert(model_definition<mlp> && model_definition<gpt<2, 2, 8>> && !model_definition<no_define> && !model_definition<wrong_define>);
-static_assert(topology<typed_graph<mlp>> && topology<graph_view>);
+static_assert(tensorpar::graph::topology<typed_graph<mlp>> && tensorpar::graph::topology<graph_view>);
 static_assert(operator_graph<typed_graph<mlp>> && operator_graph<graph_view> && operator_graph<computation_graph>);
 static_assert(!operator_graph<std::vector<std::vector<int>>> && !operator_graph<int>);
 
@@ -71,36 +71,36 @@ static_assert(!operator_graph<std::vector<std::vector<int>>> && !operator_graph<
 namespace archetypes {
 struct one_product {};
 constexpr int node_count(one_product) { return 1; }
-constexpr slice<int> predecessors(one_product, int) { return {nullptr, 0}; }
-constexpr any_op op_of(one_product, int) { return matmul{}; }
+constexpr tensorpar::core::slice<int> predecessors(one_product, int) { return {nullptr, 0}; }
+constexpr tensorpar::op::any_op op_of(one_product, int) { return matmul{}; }
 inline constexpr int ids[3] = {0, 1, 2};
-constexpr slice<int> operands(one_product, int) { return {ids, 2}; }
-constexpr slice<int> results(one_product, int) { return {ids + 2, 1}; }
+constexpr tensorpar::core::slice<int> operands(one_product, int) { return {ids, 2}; }
+constexpr tensorpar::core::slice<int> results(one_product, int) { return {ids + 2, 1}; }
 constexpr int value_count(one_product) { return 3; }
 constexpr shape type_of(one_product, int x) { return x == 0 ? shape{3, 5} : x == 1 ? shape{5, 7} : shape{3, 7}; }
 constexpr bool is_parameter(one_product, int x) { return x == 1; }
 }  // namespace archetypes
 static_assert(operator_graph<archetypes::one_product>);
 static_assert(parameters(archetypes::one_product{}) == 35 && flops(archetypes::one_product{}) == 2 * 3 * 5 * 7);
-static_assert(is_series_parallel(archetypes::one_product{}));
+static_assert(tensorpar::graph::is_series_parallel(archetypes::one_product{}));
 
 // and graphs that lack one of the six
 namespace negatives {
 template <int Lacking> struct lacks {};
 template <int L> constexpr int node_count(lacks<L>) { return 1; }
-template <int L> constexpr slice<int> predecessors(lacks<L>, int) { return {nullptr, 0}; }
-template <int L> requires(L != 0) constexpr any_op op_of(lacks<L>, int) { return matmul{}; }
-template <int L> requires(L != 1) constexpr slice<int> operands(lacks<L>, int) { return {archetypes::ids, 2}; }
-template <int L> requires(L != 2) constexpr slice<int> results(lacks<L>, int) { return {archetypes::ids + 2, 1}; }
+template <int L> constexpr tensorpar::core::slice<int> predecessors(lacks<L>, int) { return {nullptr, 0}; }
+template <int L> requires(L != 0) constexpr tensorpar::op::any_op op_of(lacks<L>, int) { return matmul{}; }
+template <int L> requires(L != 1) constexpr tensorpar::core::slice<int> operands(lacks<L>, int) { return {archetypes::ids, 2}; }
+template <int L> requires(L != 2) constexpr tensorpar::core::slice<int> results(lacks<L>, int) { return {archetypes::ids + 2, 1}; }
 template <int L> requires(L != 3) constexpr int value_count(lacks<L>) { return 3; }
 template <int L> requires(L != 4) constexpr shape type_of(lacks<L>, int) { return shape{3}; }
 template <int L> requires(L != 5) constexpr bool is_parameter(lacks<L>, int) { return false; }
 }  // namespace negatives
-static_assert(topology<negatives::lacks<0>> && operator_graph<negatives::lacks<6>>);
+static_assert(tensorpar::graph::topology<negatives::lacks<0>> && operator_graph<negatives::lacks<6>>);
 static_assert(!operator_graph<negatives::lacks<0>> && !operator_graph<negatives::lacks<1>> && !operator_graph<negatives::lacks<2>>);
 static_assert(!operator_graph<negatives::lacks<3>> && !operator_graph<negatives::lacks<4>> && !operator_graph<negatives::lacks<5>>);
 
 // stages: operators, functions of a tensor, functions of a bundle; nothing else
-static_assert(stage<linear> && stage<any_op> && !stage<int> && !stage<no_define>);
+static_assert(stage<linear> && stage<tensorpar::op::any_op> && !stage<int> && !stage<no_define>);
 static_assert(block<decltype(sep(3))> && !block<linear>);
-static_assert(operator_<rotary> && !operator_<no_define>);
+static_assert(op::operator_<rotary> && !op::operator_<no_define>);

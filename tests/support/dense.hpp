@@ -13,7 +13,7 @@ using namespace tensorpar;
 
 /// A block with its elements: real ones or integers.
 template <class Scalar> struct dense {
-  tensor_block block;
+  op::tensor_block block;
   std::vector<Scalar> real;
   std::vector<std::int32_t> index;
   bool integer() const { return is_integer(block.type); }
@@ -23,14 +23,14 @@ template <class Scalar> struct dense {
   friend bool operator==(dense const& a, dense const& b) { return a.real == b.real && a.index == b.index; }
 };
 
-inline tensor_block whole(shape const& s) {
-  tensor_block b;
+inline op::tensor_block whole(shape const& s) {
+  op::tensor_block b;
   b.rank = s.rank;
   b.type = s.type;
   for (int i = 0; i < s.rank; ++i) b.local[i] = b.global[i] = s.d[i].n;
   return b;
 }
-template <class Scalar> dense<Scalar> make_dense(tensor_block const& b) {
+template <class Scalar> dense<Scalar> make_dense(op::tensor_block const& b) {
   dense<Scalar> r{b, {}, {}};
   if (r.integer()) r.index.assign(r.size(), 0);
   else r.real.assign(r.size(), Scalar(0));
@@ -48,14 +48,14 @@ template <class Scalar> dense<Scalar> random_dense(shape const& s, int end, std:
 }
 
 /// The part-th of `parts` equal pieces along an axis (-1: everything).
-inline tensor_block piece_of(tensor_block b, int axis_no, int part, int parts) {
+inline op::tensor_block piece_of(op::tensor_block b, int axis_no, int part, int parts) {
   if (axis_no < 0) return b;
   b.local[axis_no] /= parts;
   b.offset[axis_no] += part * b.local[axis_no];
   return b;
 }
 /// Visits (index inside the outer block, index inside the inner one) for every element of the inner block, which lies in the outer.
-template <class Visit> void each_element(tensor_block const& outer, tensor_block const& inner, Visit&& visit) {
+template <class Visit> void each_element(op::tensor_block const& outer, op::tensor_block const& inner, Visit&& visit) {
   std::size_t const n = static_cast<std::size_t>(inner.elements());
   for (std::size_t e = 0; e < n; ++e) {
     i64 rest = static_cast<i64>(e), at = 0, scale = 1;
@@ -67,7 +67,7 @@ template <class Visit> void each_element(tensor_block const& outer, tensor_block
     visit(static_cast<std::size_t>(at), e);
   }
 }
-template <class Scalar> dense<Scalar> cut(dense<Scalar> const& from, tensor_block const& b) {
+template <class Scalar> dense<Scalar> cut(dense<Scalar> const& from, op::tensor_block const& b) {
   dense<Scalar> r = make_dense<Scalar>(b);
   each_element(from.block, b, [&](std::size_t x, std::size_t y) {
     if (r.integer()) r.index[y] = from.index[x];
@@ -82,25 +82,25 @@ template <class Scalar> std::vector<shape> types_of(std::vector<dense<Scalar>> c
   return r;
 }
 /// Result shapes on whole operands (activations, then weights).
-template <class Scalar> std::vector<shape> infer_all(any_op const& o, std::vector<dense<Scalar>> const& operands) {
+template <class Scalar> std::vector<shape> infer_all(op::any_op const& o, std::vector<dense<Scalar>> const& operands) {
   std::vector<shape> const in = types_of(operands);
   int const n = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
-  inference const r = o.op->infer(o.attr, {in.data(), n});
+  op::inference const r = o.op->infer(o.attr, {in.data(), n});
   REQUIRE_MESSAGE(r.ok(), (std::string(o.op->name) + ": " + (r.rule ? r.rule : "")));
   return {r.out, r.out + r.n};
 }
 
 /// Runs the policy's kernel on these blocks, results starting as rubbish and workspace of just the size asked for.
-template <compute_policy Policy>
-std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o,
+template <exec::compute_policy Policy>
+std::vector<dense<typename Policy::scalar_type>> run_blocks(op::any_op const& o,
                                                             std::vector<dense<typename Policy::scalar_type>> const& operands,
-                                                            std::vector<tensor_block> const& results, step_state const& state = {},
-                                                            bool first_share = true) {
+                                                            std::vector<op::tensor_block> const& results,
+                                                                exec::step_state const& state = {}, bool first_share = true) {
   using scalar = typename Policy::scalar_type;
   std::vector<dense<scalar>> out;
   std::vector<void const*> in_pointers;
   std::vector<void*> out_pointers;
-  std::vector<tensor_block> in_blocks;
+  std::vector<op::tensor_block> in_blocks;
   for (auto const& x : operands) { in_pointers.push_back(x.data()); in_blocks.push_back(x.block); }
   for (auto const& b : results) {
     out.push_back(make_dense<scalar>(b));
@@ -114,7 +114,7 @@ std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o,
       Policy::workspace(o, {in_types.data(), static_cast<int>(in_types.size())}, {out_types.data(), static_cast<int>(out_types.size())});
   REQUIRE(scratch >= 0);
   std::vector<scalar> workspace(static_cast<std::size_t>(scratch), scalar(77));
-  kernel_call c;
+  exec::kernel_call c;
   c.op = &o;
   c.inputs = static_cast<int>(operands.size());
   c.outputs = static_cast<int>(out.size());
@@ -128,11 +128,11 @@ std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o,
   Policy{}.run(c);
   return out;
 }
-template <compute_policy Policy>
-std::vector<dense<typename Policy::scalar_type>> run_whole(any_op const& o,
+template <exec::compute_policy Policy>
+std::vector<dense<typename Policy::scalar_type>> run_whole(op::any_op const& o,
                                                            std::vector<dense<typename Policy::scalar_type>> const& operands,
-                                                           step_state const& state = {}) {
-  std::vector<tensor_block> results;
+                                                           exec::step_state const& state = {}) {
+  std::vector<op::tensor_block> results;
   for (shape const& s : infer_all(o, operands)) results.push_back(whole(s));
   return run_blocks<Policy>(o, operands, results, state);
 }

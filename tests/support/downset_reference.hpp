@@ -14,9 +14,9 @@ namespace tensorpar {
 /// copies of its complement, the least largest price, over every pair of nested downsets and every way. For
 /// small graphs: O(L^2 * ways * devices * copies) prices. Stages may not be empty. Returns infinity where
 /// nothing fits. Throws `error` as `min_bottleneck` does.
-template <topology G, downset_objective O>
+template <graph::topology G, graph::downset_objective O>
 double min_bottleneck_reference(G const& g, O const& o, int max_downsets = 4096) {
-  downset_lattice const l(g, max_downsets);
+  graph::downset_lattice const l(g, max_downsets);
   int const count = l.count(), devices = o.devices(), copies = o.copies();
   int full = 0;
   for (int d = 0; d < count; ++d) {
@@ -34,11 +34,11 @@ double min_bottleneck_reference(G const& g, O const& o, int max_downsets = 4096)
     for (int to = 0; to < count; ++to) {
       if (to == d || !l.within(d, to)) continue;
       for (int w = 0; w < o.ways(); ++w) {
-        stage_way const x = o.way(w);
+        graph::stage_way const x = o.way(w);
         if (x.devices > used || x.copies > made) continue;
         double const rest = self(self, to, used - x.devices, made - x.copies);
         if (rest < best)
-          best = std::min(best, std::max(rest, detail::downset_price(o, l, d, to, w, made - x.copies)));
+          best = std::min(best, std::max(rest, graph::detail::downset_price(o, l, d, to, w, made - x.copies)));
       }
     }
     return known[{d, used, made}] = best;

@@ -9,9 +9,9 @@ using namespace tensorpar;
 
 struct computes {
   using scalar_type = float;
-  static bool supports(any_op const&);
-  static i64 workspace(any_op const&, shapes, shapes);
-  void run(kernel_call const&) const;
+  static bool supports(op::any_op const&);
+  static i64 workspace(op::any_op const&, shapes, shapes);
+  void run(exec::kernel_call const&) const;
 };
 
 struct remembers {
@@ -19,7 +19,7 @@ struct remembers {
   void release(std::byte*, i64) const;
   void write(void*, void const*, i64) const;
   void read(void*, void const*, i64) const;
-  template <class S> void move_box(tensor_block const&, tensor_block const&, S const*, tensor_block const&, S*, bool) const;
+  template <class S> void move_box(op::tensor_block const&, op::tensor_block const&, S const*, op::tensor_block const&, S*, bool) const;
   void wait() const;
 };
 
@@ -31,7 +31,7 @@ struct base_communicator {
   using group = a_group;
   int rank() const;
   int size() const;
-  group make_group(slice<int>);
+  group make_group(core::slice<int>);
 };
 // one part per collective; an archetype inherits exactly those it is given
 struct with_all_reduce { void all_reduce(a_group const&, float const*, float*, i64); };

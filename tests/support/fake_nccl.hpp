@@ -322,12 +322,13 @@ struct fake_nccl {
     std::size_t const n = m.parts.at(0).n, all = scatters ? n * m.parts.size() : n;
     std::vector<E> total(all), next(all);
     for (std::size_t k = 0; k < in.size(); ++k) {
-      host_memory{}.read(next.data(), in[k].data(), static_cast<i64>(all * sizeof(E)));
+      tensorpar::exec::host_memory{}.read(next.data(), in[k].data(), static_cast<i64>(all * sizeof(E)));
       if (k == 0) total = next;
       else for (std::size_t i = 0; i < all; ++i) total[i] += next[i];
     }
     for (auto const& [rank, p] : m.parts)
-      host_memory{}.write(p.out, total.data() + (scatters ? static_cast<std::size_t>(rank) * n : 0), static_cast<i64>(n * sizeof(E)));
+      tensorpar::exec::host_memory{}.write(p.out, total.data() + (scatters ? static_cast<std::size_t>(rank) * n : 0),
+                                           static_cast<i64>(n * sizeof(E)));
   }
   static bool carry_out(meeting& m) {
     part const& a = m.parts.at(0);
@@ -340,9 +341,11 @@ struct fake_nccl {
     }
     if (a.what == "all_gather") {
       for (auto const& [rank, p] : m.parts)
-        for (std::size_t k = 0; k < in.size(); ++k) host_memory{}.write(static_cast<std::byte*>(p.out) + k * own, in[k].data(), static_cast<i64>(own));
+        for (std::size_t k = 0; k < in.size(); ++k)
+          tensorpar::exec::host_memory{}.write(static_cast<std::byte*>(p.out) + k * own, in[k].data(), static_cast<i64>(own));
     } else if (a.what == "broadcast") {
-      for (auto const& [rank, p] : m.parts) host_memory{}.write(p.out, in[static_cast<std::size_t>(a.root)].data(), static_cast<i64>(own));
+      for (auto const& [rank, p] : m.parts)
+        tensorpar::exec::host_memory{}.write(p.out, in[static_cast<std::size_t>(a.root)].data(), static_cast<i64>(own));
     } else if (a.type == element::single) {
       sum<float>(m, in);
     } else {
@@ -389,7 +392,7 @@ struct fake_nccl {
         moved.wait(held, [&] { return !box.empty() || c->stopped(); });
         if (c->stopped()) break;
         if (box.front()->n != p.n) c->state = status::invalid;
-        else host_memory{}.write(p.to, box.front()->from, static_cast<i64>(p.n));
+        else tensorpar::exec::host_memory{}.write(p.to, box.front()->from, static_cast<i64>(p.n));
         box.front()->taken = true;
         box.pop_front();
         moved.notify_all();

@@ -34,10 +34,10 @@ inline bool free_of_n(matrix const& m) {
 
 /// One step at a time on the closed order: two elements with the same elements above and below are put together, in series if one
 /// precedes the other and nothing stands between, else in parallel. Ends with one element exactly if the order is series-parallel.
-inline std::optional<tensorpar::sp_tree> decompose_slowly(lists const& g) {
+inline std::optional<tensorpar::graph::sp_tree> decompose_slowly(lists const& g) {
   if (g.empty()) return std::nullopt;
   matrix m = closure(g);
-  tensorpar::sp_expr e;
+  tensorpar::graph::sp_expr e;
   std::vector<int> handle;
   std::vector<std::size_t> live;
   for (std::size_t v = 0; v < g.size(); ++v) {
@@ -63,7 +63,7 @@ inline std::optional<tensorpar::sp_tree> decompose_slowly(lists const& g) {
   };
   while (live.size() > 1)
     if (!step()) return std::nullopt;
-  return tensorpar::normalise(e, handle[live[0]]);
+  return tensorpar::graph::normalise(e, handle[live[0]]);
 }
 
 /// The heaviest path by trying all of them.

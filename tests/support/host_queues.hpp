@@ -103,7 +103,7 @@ class queued_host {
   };
   std::shared_ptr<device> device_ = std::make_shared<device>();
   std::shared_ptr<work_queue> queue_ = device_->another();
-  std::shared_ptr<index_fault> fault_ = std::make_shared<index_fault>();
+  std::shared_ptr<exec::index_fault> fault_ = std::make_shared<exec::index_fault>();
 
  public:
   using clock = std::chrono::steady_clock;
@@ -113,38 +113,40 @@ class queued_host {
     std::shared_ptr<clock::time_point> time;           // null: it is not timed
   };
   std::byte* allocate(i64 n) const {
-    std::byte* const p = host_memory{}.allocate(n);
+    std::byte* const p = exec::host_memory{}.allocate(n);
     std::memset(p, 0x5a, static_cast<std::size_t>(n));                 // zeroes come when the queue has come there
     ask([=] { std::memset(p, 0, static_cast<std::size_t>(n)); });
     return p;
   }
   void release(std::byte* p, i64 n) const {
     device_->wait_for_all();
-    host_memory{}.release(p, n);
+    exec::host_memory{}.release(p, n);
   }
   void write(void* p, void const* h, i64 n) const {
     auto const* from = static_cast<std::byte const*>(h);
     queue_->ask([p, bytes = std::vector<std::byte>(from, from + n)] {
       std::this_thread::sleep_for(std::chrono::microseconds(slow_writes.load()));
-      host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size()));
+      exec::host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size()));
     }, false);
   }
   void read(void* h, void const* p, i64 n) const {
-    queue_->ask([=] { host_memory{}.read(h, p, n); }, false);
+    queue_->ask([=] { exec::host_memory{}.read(h, p, n); }, false);
     queue_->wait();
   }
   template <class S>
-  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
-    ask([=] { host_memory{}.move_box(box, from, src, to, dst, adds); });
+  void move_box(op::tensor_block const& box, op::tensor_block const& from, S const* src, op::tensor_block const& to, S* dst,
+                bool adds) const {
+    ask([=] { exec::host_memory{}.move_box(box, from, src, to, dst, adds); });
   }
   void wait() const {
     queue_->wait();
-    tensorpar::detail::throw_if_fault(*fault_);
+    tensorpar::exec::detail::throw_if_fault(*fault_);
   }
   queued_host beside() const {
     queued_host r = *this;
     r.queue_ = device_->another();
-    r.fault_ = std::make_shared<index_fault>();           // who waits for one queue does not look at what another one's kernels still write
+    r.fault_ =
+        std::make_shared<exec::index_fault>();           // who waits for one queue does not look at what another one's kernels still write
     return r;
   }
   mark make_mark() const { return {queue_, 0, nullptr}; }
@@ -173,7 +175,7 @@ class queued_host {
   static inline std::atomic<int> ranges = 0, recordings = 0, replays = 0;
   int range(char const*) const { return ++ranges; }
   work_queue const* identity() const { return queue_.get(); }
-  index_fault* fault() const { return fault_.get(); }
+  exec::index_fault* fault() const { return fault_.get(); }
 };
 
 /// Teams of lanes that work in a queue. Models `team_device`.
@@ -182,15 +184,15 @@ class queued_teams {
 
  public:
   using memory = queued_host;
-  static inline hook<int(device_place)> on_make;                    // a test may note where devices are made; its answer is not used
-  explicit queued_teams(device_place at) { on_make(at); }
+  static inline hook<int(exec::device_place)> on_make;                    // a test may note where devices are made; its answer is not used
+  explicit queued_teams(exec::device_place at) { on_make(at); }
   memory device_memory() const { return memory_; }
-  template <class F> void each(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.each(n, f); }); }
-  template <class F> void teams(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.teams(n, f); }); }
-  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
-    memory_.ask([=] { host_teams<>{}.product(p); });
+  template <class F> void each(i64 n, F const& f) const { memory_.ask([=] { exec::host_teams<>{}.each(n, f); }); }
+  template <class F> void teams(i64 n, F const& f) const { memory_.ask([=] { exec::host_teams<>{}.teams(n, f); }); }
+  template <class Scalar, class Result> void product(exec::matrix_products<Scalar, Result> const& p) const {
+    memory_.ask([=] { exec::host_teams<>{}.product(p); });
   }
-  index_fault* fault() const { return memory_.fault(); }
+  exec::index_fault* fault() const { return memory_.fault(); }
   void settle() const {}
 };
 

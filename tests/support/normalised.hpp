@@ -11,7 +11,8 @@ namespace tests {
 inline computation_graph normalised_net(i64 batch, unsigned seed, bool first_only = false) {
   std::mt19937 draw(seed);
   computation_graph g;
-  i64 const channels = 1 + static_cast<i64>(draw() % 4), height = 2 + static_cast<i64>(draw() % 3), width = 2 + static_cast<i64>(draw() % 3);
+  i64 const channels = 1 + static_cast<i64>(draw() % 4), height = 2 + static_cast<i64>(draw() % 3),
+      width = 2 + static_cast<i64>(draw() % 3);
   int x = g.add_input("x", {batch, channels, height, width});
   int const labels = g.add_input("labels", shape({batch}, dtype::i32));
   int norms = 0;
@@ -20,8 +21,8 @@ inline computation_graph normalised_net(i64 batch, unsigned seed, bool first_onl
     int const before = x;
     if (draw() % 2) x = out(g, g.add_with_weights(conv2d{.out = g.type(x).d[1].n, .bias = draw() % 2 == 0}, {x}, name("conv")));
     if ((draw() % 3 || (norms == 0 && turn + 1 == turns)) && !(first_only && norms)) {
-      int const m = out(g, g.add(channel_moments{}, {x}, name("moments")));
-      x = out(g, g.add_with_weights(normalize{draw() % 2 ? 1e-5 : 1e-3}, {x, m}, "norm" + std::to_string(norms++)));
+      int const m = out(g, g.add(tensorpar::op::channel_moments{}, {x}, name("moments")));
+      x = out(g, g.add_with_weights(tensorpar::op::normalize{draw() % 2 ? 1e-5 : 1e-3}, {x, m}, "norm" + std::to_string(norms++)));
     }
     x = out(g, draw() % 2 ? g.add(relu{}, {x}, name("relu")) : g.add(tanh_{}, {x}, name("tanh")));
     if (draw() % 2 && g.type(before) == g.type(x)) x = out(g, g.add(add{}, {x, before}, name("sum")));

@@ -11,7 +11,7 @@ using namespace tensorpar;
 
 /// An operator and the shapes of its activations.
 struct operator_sample {
-  any_op op;
+  op::any_op op;
   std::vector<shape> in;
 };
 
@@ -25,7 +25,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   shape const image{batch(n), dim(c), dim(h), dim(w)}, rows{batch(n), width(e)}, words{batch(n), dim(s), width(e)}, none{}, vec{width(e)},
       chan{dim(c)}, mom{dim(2), dim(c)};
   std::vector<operator_sample> v;
-  auto put = [&](any_op const& o, std::vector<shape> in) { v.push_back({o, std::move(in)}); };
+  auto put = [&](op::any_op const& o, std::vector<shape> in) { v.push_back({o, std::move(in)}); };
 
   put(linear{.out = 2 * some(1, 6), .bias = some(0, 1) == 1}, {some(0, 1) ? rows : words});
   put(matmul{}, {{batch(n), dim(s), dim(e)}, {batch(n), dim(e), dim(t)}});
@@ -35,11 +35,11 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(conv2d{.out = 2 * some(1, 4), .kernel = some(1, 3), .stride = some(1, 2), .bias = some(0, 1) == 1}, {image});
   put(conv2d{.out = 2 * c, .groups = c}, {image});
   put(conv2d{.out = 8, .kernel = 3, .kernel_w = 1, .pad_w = 0}, {image});
-  put(linear_relu{{.out = 2 * some(1, 6), .bias = some(0, 1) == 1}}, {some(0, 1) ? rows : words});
-  put(linear_sigmoid{{.out = 4}}, {rows});
-  put(linear_tanh{{.out = 2 * some(1, 6)}}, {words});
-  put(conv2d_relu{{.out = 2 * some(1, 4), .kernel = some(1, 3), .stride = some(1, 2), .bias = some(0, 1) == 1}}, {image});
-  put(conv2d_relu{{.out = 2 * c, .groups = c}}, {image});
+  put(op::linear_relu{{.out = 2 * some(1, 6), .bias = some(0, 1) == 1}}, {some(0, 1) ? rows : words});
+  put(op::linear_sigmoid{{.out = 4}}, {rows});
+  put(op::linear_tanh{{.out = 2 * some(1, 6)}}, {words});
+  put(op::conv2d_relu{{.out = 2 * some(1, 4), .kernel = some(1, 3), .stride = some(1, 2), .bias = some(0, 1) == 1}}, {image});
+  put(op::conv2d_relu{{.out = 2 * c, .groups = c}}, {image});
   put(max_pool(), {image});
   put(avg_pool(3, 1, 1), {image});
   put(global_average{}, {image});
@@ -55,8 +55,8 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(softmax{}, {words});
   put(layernorm{}, {words});
   put(rmsnorm{}, {words});
-  put(channel_moments{}, {image});
-  put(normalize{}, {image, mom});
+  put(op::channel_moments{}, {image});
+  put(op::normalize{}, {image, mom});
   put(concat{.axis_no = 1}, {rows, rows, {batch(n), width(3)}});
   put(split_axes{.parts = 2, .axis_no = -1}, {words});
   put(slice_axis{.axis_no = 1, .begin = 1, .length = s - 1}, {words});
@@ -67,8 +67,8 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(flatten{}, {image});
   put(merge_axes{.first = 1, .to = width}, {words});
   put(split_axis{.which = -1, .inner = 2}, {words});
-  put(sum_axis{.axis_no = some(1, 2)}, {words});
-  put(repeat_axis{.axis_no = some(0, 2), .count = s}, {rows});
+  put(op::sum_axis{.axis_no = some(1, 2)}, {words});
+  put(op::repeat_axis{.axis_no = some(0, 2), .count = s}, {rows});
   put(embedding{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(embedding_bag{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(attention{.heads = 4}, {words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});
@@ -94,20 +94,20 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(layernorm_grad_gamma{}, {words, words});
   put(rmsnorm_grad_x{}, {words, words, vec});
   put(rmsnorm_grad_gamma{}, {words, words});
-  put(channel_moments_grad{}, {mom, image});
-  put(normalize_sums{}, {image, image, mom});
-  put(normalize_grad_x{}, {image, mom, chan});
-  put(normalize_grad_moments{1e-5, n * h * w}, {mom, mom, chan});
+  put(op::channel_moments_grad{}, {mom, image});
+  put(op::normalize_sums{}, {image, image, mom});
+  put(op::normalize_grad_x{}, {image, mom, chan});
+  put(op::normalize_grad_moments{1e-5, n * h * w}, {mom, mom, chan});
   put(unslice_axis{.axis_no = 1, .begin = 1, .total = s + 2}, {words});
   put(embedding_grad{.rows = 8}, {words, ints({batch(n), dim(s)})});
   put(embedding_bag_grad{.rows = 8}, {rows, ints({batch(n), dim(s)})});
   shape const parted{batch(n), dim(2), dim(t), width(e)}, states{batch(n), dim(2), dim(s), dim(e + 8)};
-  put(attention_parts{.heads = 4}, {words, parted, parted});
-  put(softmax_merge{.heads = 4, .parts = some(1, 2)}, {states});
-  put(attention_finish{.heads = 4}, {states});
-  put(attention_parts_grad{.heads = 4}, {states.with(2, dim(s)), words, parted, parted});
-  put(softmax_merge_grad{.heads = 4, .parts = 1}, {states.with(1, dim(1)), states});
-  put(attention_finish_grad{.heads = 4}, {words, states, words});
+  put(op::attention_parts{.heads = 4}, {words, parted, parted});
+  put(op::softmax_merge{.heads = 4, .parts = some(1, 2)}, {states});
+  put(op::attention_finish{.heads = 4}, {states});
+  put(op::attention_parts_grad{.heads = 4}, {states.with(2, dim(s)), words, parted, parted});
+  put(op::softmax_merge_grad{.heads = 4, .parts = 1}, {states.with(1, dim(1)), states});
+  put(op::attention_finish_grad{.heads = 4}, {words, states, words});
   put(attention_grad{.heads = 4}, {words, words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});
   put(packed_attention_grad{.heads = 4}, {words, {batch(n), dim(s), dim(3 * e)}});
   put(cross_entropy_grad{}, {none, rows, ints({batch(n)})});

@@ -38,14 +38,14 @@ inline std::vector<i64> peak_memory(program const& p, int devices) {
 /// arena is never smaller.
 inline i64 arena_bound(program const& p, int dev) {
   i64 base = 0;
-  std::vector<lifetime> lives;
+  std::vector<passes::lifetime> lives;
   for (buffer const& x : p.buffers) {
     if (!std::binary_search(x.devices.begin(), x.devices.end(), dev)) continue;
-    if (x.persistent) base = saturating_add(base, aligned(x.bytes));
+    if (x.persistent) base = core::saturating_add(base, passes::aligned(x.bytes));
     // its first task still counts the one before
     else lives.push_back({x.bytes, x.first + (x.in_place_of >= 0), x.last});
   }
-  return saturating_add(base, max_live(lives));
+  return core::saturating_add(base, passes::max_live(lives));
 }
 
 }  // namespace tensorpar

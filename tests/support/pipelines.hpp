@@ -23,9 +23,9 @@ inline tensorpar::pipeline v_pipeline(int groups, int micro_batches) {
   for (int s = groups; s < 2 * groups; ++s) p.stages[at(s)].group = 2 * groups - 1 - s;
   return p;
 }
-inline tensorpar::pipeline_costs even_costs(std::size_t stages, double f, double b, double w, double kept = 1,
+inline tensorpar::simulation::pipeline_costs even_costs(std::size_t stages, double f, double b, double w, double kept = 1,
                                             double freed_at_backward = 0) {
-  tensorpar::pipeline_costs c;
+  tensorpar::simulation::pipeline_costs c;
   c.stages.assign(stages, {f, b, w, 0, kept});
   c.freed_at_backward = freed_at_backward;
   return c;
@@ -43,8 +43,8 @@ inline tensorpar::pipeline mixed_pipeline(lists const& g, random_source& r, tens
   return p;
 }
 /// Whole seconds per sample, so that sums are exact; a stage's passes are proportional to its micro-batch size, or not.
-inline tensorpar::pipeline_costs mixed_costs(tensorpar::pipeline const& p, random_source& r, lists const& edges = {}) {
-  tensorpar::pipeline_costs c;
+inline tensorpar::simulation::pipeline_costs mixed_costs(tensorpar::pipeline const& p, random_source& r, lists const& edges = {}) {
+  tensorpar::simulation::pipeline_costs c;
   for (auto const& s : p.stages) {
     double const b = r.chance(70) ? static_cast<double>(s.micro_batch) : 1.0 + r.below(3);
     c.stages.push_back({b * (1 + r.below(4)), b * (1 + r.below(4)), b * r.below(3), 0, b});

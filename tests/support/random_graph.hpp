@@ -17,7 +17,7 @@ inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// Pseudo-random numbers, the same on every machine (the standard distributions are not).
 struct random_source {
   u64 state;
-  u64 next() { return tensorpar::mix(state++); }
+  u64 next() { return tensorpar::core::mix(state++); }
   int below(int n) { return static_cast<int>(next() % static_cast<u64>(n)); }
   bool chance(int percent) { return below(100) < percent; }
   std::vector<int> permutation(int n) {
@@ -45,25 +45,26 @@ inline lists random_dag(random_source& r, int n, int percent, bool shuffled = tr
 }
 
 /// A random tree over n nodes: parts of random sizes, series and parallel in turn or not.
-inline tensorpar::sp_tree random_sp_tree(random_source& r, int n) {
-  tensorpar::sp_expr e;
+inline tensorpar::graph::sp_tree random_sp_tree(random_source& r, int n) {
+  tensorpar::graph::sp_expr e;
   std::vector<int> pieces;
   for (int v : r.permutation(n)) pieces.push_back(e.leaf(v));
   while (pieces.size() > 1) {
     int const k = std::min(static_cast<int>(pieces.size()), 2 + r.below(3)), from = r.below(static_cast<int>(pieces.size()) - k + 1);
     std::vector<int> const parts(pieces.begin() + from, pieces.begin() + from + k);
     pieces.erase(pieces.begin() + from, pieces.begin() + from + k);
-    pieces.insert(pieces.begin() + from, e.compose(r.chance(50) ? tensorpar::sp_kind::series : tensorpar::sp_kind::parallel, parts));
+    pieces.insert(pieces.begin() + from, e.compose(r.chance(50) ? tensorpar::graph::sp_kind::series : tensorpar::graph::sp_kind::parallel,
+                                                   parts));
   }
-  return tensorpar::normalise(e, pieces[0]);
+  return tensorpar::graph::normalise(e, pieces[0]);
 }
 
 /// A graph with exactly the order of the tree: its cover edges, and some edges implied by them.
-inline lists graph_of(tensorpar::sp_tree const& t, int n, random_source* extra = nullptr, int percent = 0) {
+inline lists graph_of(tensorpar::graph::sp_tree const& t, int n, random_source* extra = nullptr, int percent = 0) {
   lists g(at(n));
-  for (auto [u, v] : tensorpar::cover_edges(t)) g[at(v)].push_back(u);
+  for (auto [u, v] : tensorpar::graph::cover_edges(t)) g[at(v)].push_back(u);
   if (extra) {
-    tensorpar::sp_order const order(t, n);
+    tensorpar::graph::sp_order const order(t, n);
     for (int u = 0; u < n; ++u)
       for (int v = 0; v < n; ++v)
         if (order.precedes(u, v) && extra->chance(percent)) g[at(v)].push_back(u);

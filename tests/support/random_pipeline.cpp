@@ -11,7 +11,8 @@ std::vector<std::vector<int>> stage_predecessors(computation_graph const& g, pip
   for (int v = 0; v < g.node_count(); ++v)
     for (int u : g.predecessors(v)) {
       int const a = of[static_cast<std::size_t>(u)], b = of[static_cast<std::size_t>(v)];
-      if (a != b && std::find(r[static_cast<std::size_t>(b)].begin(), r[static_cast<std::size_t>(b)].end(), a) == r[static_cast<std::size_t>(b)].end())
+      if (a != b && std::find(r[static_cast<std::size_t>(b)].begin(), r[static_cast<std::size_t>(b)].end(), a)
+          == r[static_cast<std::size_t>(b)].end())
         r[static_cast<std::size_t>(b)].push_back(a);
     }
   return r;
@@ -91,11 +92,11 @@ plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 unit, i64 
     x.shard_optimizer = below(2);
     device_range const d = q.groups[z(x.group)];
     for (int v : x.nodes) {
-      iteration_space const space = space_of(g, v);
-      sharding s2{d.first, {}};
+      tensorpar::ir::iteration_space const space = tensorpar::ir::space_of(g, v);
+      tensorpar::ir::sharding s2{d.first, {}};
       if (d.count > 1 && below(4)) {
         std::vector<char> letters{'\0'};
-        for (node_loop const& l : space.loops) if (l.units % d.count == 0) letters.push_back(l.letter);
+        for (tensorpar::ir::node_loop const& l : space.loops) if (l.units % d.count == 0) letters.push_back(l.letter);
         s2.axes.push_back({letters[z(below(static_cast<i64>(letters.size())))], d.count, 1});
       }
       p.nodes[z(v)].sharding = s2;
@@ -111,7 +112,7 @@ plan random_plan_of_a_kind(computation_graph const& g, int turn, std::mt19937& d
   plan p = turn % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
   if (turn % 3 == 1) p.micro_batches = 4;
   if (turn % 3 == 2)
-    for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+    for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
   return p;
 }
 

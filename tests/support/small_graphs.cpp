@@ -23,8 +23,8 @@ computation_graph small_cnn() {
   computation_graph g;
   int const x = g.add_input("x", {12, 1, 8, 8}), labels = g.add_input("labels", shape({12}, dtype::i32));
   int v = g.add_with_weights(conv2d{.out = 8, .bias = true}, {x}, "conv1");
-  int const m = g.add_with_weights(channel_moments{}, {out(g, v)}, "moments");
-  v = g.add_with_weights(normalize{}, {out(g, v), out(g, m)}, "norm");
+  int const m = g.add_with_weights(tensorpar::op::channel_moments{}, {out(g, v)}, "moments");
+  v = g.add_with_weights(tensorpar::op::normalize{}, {out(g, v), out(g, m)}, "norm");
   v = g.add_with_weights(relu{}, {out(g, v)}, "act");
   v = g.add_with_weights(pool2d{}, {out(g, v)}, "pool");
   v = g.add_with_weights(conv2d{.out = 8, .groups = 4}, {out(g, v)}, "conv2");
@@ -39,7 +39,7 @@ computation_graph small_cnn() {
 computation_graph small_transformer() {
   computation_graph g;
   int const tokens = g.add_input("tokens", shape({4, 6}, dtype::i32)), labels = g.add_input("labels", shape({4, 6}, dtype::i32));
-  int const table = g.add_parameter("table", {12, 24}, init::normal_02);
+  int const table = g.add_parameter("table", {12, 24}, tensorpar::op::init::normal_02);
   int v = g.add(embedding{12, 24}, {tokens, table}, "embed");
   int const x = out(g, v);
   v = g.add_with_weights(layernorm{}, {x}, "norm1");
@@ -62,7 +62,7 @@ computation_graph small_transformer() {
 
 computation_graph towers(int branches) {
   computation_graph g;
-  int const x = g.add_input("x", {24, 12}), shared = g.add_parameter("shared", {12, 12}, init::normal_02);
+  int const x = g.add_input("x", {24, 12}), shared = g.add_parameter("shared", {12, 12}, tensorpar::op::init::normal_02);
   int sum = -1;
   for (int b = 0; b < branches; ++b) {
     std::string const name = std::to_string(b);
@@ -80,14 +80,14 @@ plan random_plan(computation_graph const& g, int n, std::mt19937& draw) {
   p.graph = g.hash();
   p.cluster = devices(n);
   for (int v = 0; v < g.node_count(); ++v) {
-    iteration_space const s = space_of(g, v);
-    std::vector<mesh_axis> axes;
+    tensorpar::ir::iteration_space const s = tensorpar::ir::space_of(g, v);
+    std::vector<tensorpar::ir::mesh_axis> axes;
     i64 size = 1;
     for (int tries = 0; tries < 6 && !s.loops.empty(); ++tries) {
-      node_loop const& l = s.loops[pick(s.loops.size())];
+      tensorpar::ir::node_loop const& l = s.loops[pick(s.loops.size())];
       i64 const k = 2 + static_cast<i64>(pick(3));
       i64 have = 1;
-      for (mesh_axis const& a : axes) if (a.letter == l.letter) have *= a.degree;
+      for (tensorpar::ir::mesh_axis const& a : axes) if (a.letter == l.letter) have *= a.degree;
       if (l.units % (have * k) == 0 && size * k <= n) { axes.push_back({l.letter, k, 1}); size *= k; }
     }
     if (pick(4) == 0 && size * 2 <= n) { axes.push_back({'\0', 2, 1}); size *= 2; }

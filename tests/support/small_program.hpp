@@ -18,7 +18,7 @@ struct small_program {
     f.devices = {0};
     p.buffers.push_back(f);
   }
-  void add_task(any_op const& o, std::vector<int> in, std::vector<int> out) {
+  void add_task(op::any_op const& o, std::vector<int> in, std::vector<int> out) {
     task t;
     t.node = static_cast<int>(p.tasks.size());
     t.op = o;

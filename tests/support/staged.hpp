@@ -11,11 +11,11 @@ using namespace tensorpar;
 /// Takes operands there, computes, and brings results back. Operands that are results as well stay one.
 template <class Policy> struct staged {
   using scalar_type = typename Policy::scalar_type;
-  static bool supports(any_op const& o) { return Policy::supports(o); }
+  static bool supports(op::any_op const& o) { return Policy::supports(o); }
   /// None of the caller's: scratch lies there, and holds whatever the call before has left.
-  static i64 workspace(any_op const&, shapes, shapes) { return 0; }
-  void run(kernel_call const& c) const {
-    static Policy const policy(device_place{0, 0});
+  static i64 workspace(op::any_op const&, shapes, shapes) { return 0; }
+  void run(exec::kernel_call const& c) const {
+    static Policy const policy(exec::device_place{0, 0});
     auto const memory = policy.device_memory();
     struct piece {
       void const* here;
@@ -23,7 +23,7 @@ template <class Policy> struct staged {
       i64 bytes;
     };
     std::vector<piece> pieces;
-    auto const bytes_of = [](tensor_block const& b) {
+    auto const bytes_of = [](op::tensor_block const& b) {
       return b.elements() * static_cast<i64>(is_integer(b.type) ? sizeof(std::int32_t) : sizeof(scalar_type));
     };
     auto const take = [&](void const* p, i64 bytes) {
@@ -40,7 +40,7 @@ template <class Policy> struct staged {
     for (int k = 0; k < c.inputs; ++k) from.push_back(c.in_block[k].local_shape());
     for (int k = 0; k < c.outputs; ++k) to.push_back(c.out_block[k].local_shape());
     i64 const scratch = Policy::workspace(*c.op, {from.data(), c.inputs}, {to.data(), c.outputs});
-    kernel_call there = c;
+    exec::kernel_call there = c;
     there.in = in.data();
     there.out = out.data();
     static room scratch_there{memory};

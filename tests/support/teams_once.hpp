@@ -8,9 +8,9 @@ namespace tensorpar::compute {
 extern template class teams<float>;
 extern template class teams<double>;
 extern template class teams<prime_field>;
-extern template class teams<float, host_teams<>, op_set<>, bfloat16>;
+extern template class teams<float, exec::host_teams<>, op::op_set<>, bfloat16>;
 extern template class teams<float, tests::queued_teams>;
 extern template class teams<double, tests::queued_teams>;
 extern template class teams<prime_field, tests::queued_teams>;
-extern template class teams<float, tests::queued_teams, op_set<>, bfloat16>;
+extern template class teams<float, tests::queued_teams, op::op_set<>, bfloat16>;
 }  // namespace tensorpar::compute

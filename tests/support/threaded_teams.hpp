@@ -31,8 +31,8 @@ template <int Lanes> struct threaded_team {
   }
   template <class Scalar, class F> Scalar top(i64 n, F&& f) const {
     Scalar part = f(lane < n ? lane : 0);
-    for (i64 i = lane + Lanes; i < n; i += Lanes) part = scalar_traits<Scalar>::greater(f(i), part) ? f(i) : part;
-    return joined(part, [](Scalar a, Scalar b) { return scalar_traits<Scalar>::greater(b, a) ? b : a; });
+    for (i64 i = lane + Lanes; i < n; i += Lanes) part = exec::scalar_traits<Scalar>::greater(f(i), part) ? f(i) : part;
+    return joined(part, [](Scalar a, Scalar b) { return exec::scalar_traits<Scalar>::greater(b, a) ? b : a; });
   }
   template <class F> void alone(F&& f) const {
     if (lane == 0) f();
@@ -65,7 +65,7 @@ template <int Lanes> struct threaded_team {
 };
 
 /// Models `team_device`.
-template <int Lanes> class threaded_teams : public host_teams<> {
+template <int Lanes> class threaded_teams : public exec::host_teams<> {
   static void on_lanes(std::function<void(int)> const& run) {          // one type, and so one class of threads, for all kernels
     std::vector<std::jthread> lanes;
     for (int lane = 1; lane < Lanes; ++lane) lanes.emplace_back([&run, lane] { run(lane); });
@@ -81,13 +81,13 @@ template <int Lanes> class threaded_teams : public host_teams<> {
     on_lanes([&](int lane) { for (i64 i = 0; i < n; ++i) f(i, threaded_team<Lanes>{&shared, lane}); });
   }
   template <class F> void teams_holding(i64 n, F const& f) const {
-    using tensorpar::detail::in_turns;
+    using tensorpar::exec::detail::in_turns;
     i64 const turns = (f.stretches() + Lanes - 1) / Lanes;
-    if (turns > 0 && turns <= 4) return teams(n, in_turns<F, 4>{f});
-    teams(n, in_turns<F, 0>{f});
+    if (turns > 0 && turns <= 4) return teams(n, exec::detail::in_turns<F, 4>{f});
+    teams(n, exec::detail::in_turns<F, 0>{f});
   }
-  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
-    tensorpar::detail::product_at<Scalar, Result> const f{p};
+  template <class Scalar, class Result> void product(exec::matrix_products<Scalar, Result> const& p) const {
+    tensorpar::exec::detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }
 };

@@ -20,7 +20,7 @@ struct mlp {
 struct two_dropouts {
   static constexpr void define(auto& g) {
     auto x = g.input("x", {64, 32});
-    auto w = g.weight("w", {64, 32}, init::ones);
+    auto w = g.weight("w", {64, 32}, op::init::ones);
     g.output("loss", all(all(x | dropout{0.5, 1}, w) | mul{}, x | dropout{0.5, 1}) | mean_squared_error{});
   }
 };
@@ -104,12 +104,12 @@ struct rotary {
   static constexpr auto name = "rotary";
   static constexpr auto notation = "bsE -> bsE";
   static constexpr void describe(auto& s, auto&& visit) { visit("base", s.base); }
-  constexpr inference infer(shapes in) const {
-    return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]);
+  constexpr op::inference infer(shapes in) const {
+    return in[0].last().n % 2 ? op::inference(op::mismatch("width must be even", in[0], scalar)) : op::inference(in[0]);
   }
 };
 struct language {
-  using operators = op_set<rotary>;
+  using operators = op::op_set<rotary>;
   static constexpr void define(auto& g, i64 depth = 4) {
     auto x = g.input("tokens", {batch, tok(16)}, dtype::i32);
     auto table = g.weight("table", {1000, hidden(64)});

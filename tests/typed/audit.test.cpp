@@ -15,7 +15,7 @@ constexpr axis samples{"samples"}, f{"features"};
 struct own_relu {
   static constexpr auto name = "relu";                         // a name of the library's
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 
 model_complaint found(auto&& define) {
@@ -30,10 +30,10 @@ TEST_CASE("names: as many as are put in are told apart, by hash and kind") {
   detail::name_table t(500);
   std::set<u64> seen;
   for (int i = 0; i < 500; ++i) {
-    u64 const hash = mix(static_cast<u64>(i) % 300);
+    u64 const hash = core::mix(static_cast<u64>(i) % 300);
     CHECK((t.insert(hash, 0, i) < 0) == seen.insert(hash).second);
   }
-  CHECK(t.insert(mix(7), 0, 1000) == 7);                       // who was first
+  CHECK(t.insert(core::mix(7), 0, 1000) == 7);                       // who was first
   detail::name_table kinds(4);
   CHECK(kinds.insert(1, 0, 10) == -1);
   CHECK(kinds.insert(1, 1, 11) == -1);

@@ -13,16 +13,16 @@ struct my_model {};
 constexpr axis rows{"rows"};
 
 constexpr model_complaint fine{};
-constexpr model_complaint mismatched{complaint_kind::shape_mismatch, mismatch("inner dimensions differ", shape{rows, 8}, shape{6, 4}),
-                                     &info<matmul>, label("head"), {"dir/m.cpp", 12}};
-constexpr model_complaint dangling{complaint_kind::dangling_tensor, mismatch("never used", shape{rows, 8}, scalar), &no_operator, label("x", 3),
-                                   {"m.cpp", 5}};
-constexpr model_complaint clash{complaint_kind::name_clash, mismatch("two inputs of one name", scalar, scalar), &no_operator, label("x"),
-                                {"m.cpp", 6}};
-constexpr model_complaint miscounted{complaint_kind::operand_count, mismatch("wrong number of operands", shape{2}, shape{1, 3}),
-                                     &info<linear>, label("head"), {"m.cpp", 7}};
-constexpr model_complaint too_deep{complaint_kind::too_many_axes, mismatch("too many axes", shape{7}, shape{6}), &no_operator, label("x"),
-                                   {"m.cpp", 8}};
+constexpr model_complaint mismatched{complaint_kind::shape_mismatch, op::mismatch("inner dimensions differ", shape{rows, 8}, shape{6, 4}),
+                                     &op::info<matmul>, label("head"), {"dir/m.cpp", 12}};
+constexpr model_complaint dangling{complaint_kind::dangling_tensor, op::mismatch("never used", shape{rows, 8}, scalar), &no_operator,
+                                   label("x", 3), {"m.cpp", 5}};
+constexpr model_complaint clash{complaint_kind::name_clash, op::mismatch("two inputs of one name", scalar, scalar), &no_operator,
+                                label("x"), {"m.cpp", 6}};
+constexpr model_complaint miscounted{complaint_kind::operand_count, op::mismatch("wrong number of operands", shape{2}, shape{1, 3}),
+                                     &op::info<linear>, label("head"), {"m.cpp", 7}};
+constexpr model_complaint too_deep{complaint_kind::too_many_axes, op::mismatch("too many axes", shape{7}, shape{6}), &no_operator,
+                                   label("x"), {"m.cpp", 8}};
 
 template <model_complaint const& C> using verdict = typename detail::verdict_type<my_model, C>::type;
 template <class T> constexpr std::string_view spelled() { return __PRETTY_FUNCTION__; }

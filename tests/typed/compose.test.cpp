@@ -29,7 +29,7 @@ std::string written_down(auto&& define) {
 
 constexpr auto twice = [](ref x) { return x + x; };
 constexpr auto sum = [](bundle const& b) { return b[0] + b[1]; };
-static_assert(block<decltype(twice)> && !join<decltype(twice)> && !block<relu> && stage<relu> && stage<any_op>);
+static_assert(block<decltype(twice)> && !join<decltype(twice)> && !block<relu> && stage<relu> && stage<op::any_op>);
 static_assert(join<decltype(sum)> && !stage<int>);
 }  // namespace
 

@@ -30,7 +30,7 @@ TEST_CASE("batch normalisation is moments, then normalising by them") {
   g.output("y", g.input("x", {n, 8, 4, 4}) | batch_norm(1e-3));
   auto const net = lower(g, {n = 2});
   CHECK(operators_of(net) == "channel_moments normalize ");
-  CHECK(net.node(1).op.as<normalize>().eps == 1e-3);
+  CHECK(net.node(1).op.as<op::normalize>().eps == 1e-3);
   CHECK(net.node(1).in[0] == net.node(0).in[0]);
   CHECK(net.node(1).in[1] == net.node(0).out[0]);
   CHECK(parameters(net) == 16);                            // gamma and beta of 8 channels
@@ -42,7 +42,7 @@ TEST_CASE("spelled-out attention: four projections, and the work of its products
   g.output("y", g.input("x", {n, tok(16), width(32)}) | multi_head_attention(4));
   auto const net = lower(g, {n = 2});
   CHECK(parameters(net) == 4 * (32 * 32 + 32));
-  CHECK(spell(net.type(net.output("y"))) == "[batch=2,tok=16,width=32]");
+  CHECK(op::spell(net.type(net.output("y"))) == "[batch=2,tok=16,width=32]");
   double products = 0;
   int count = 0;
   for (graph_node const& v : net.nodes)
@@ -62,7 +62,7 @@ TEST_CASE("keys and values may be another tensor's") {
   auto x = g.input("x", {n, tok(16), width(32)}), memory = g.input("memory", {n, 10, width(32)});
   g.output("y", all(x, memory, memory) | multi_head_attention(4));
   auto const net = lower(g, {n = 2});
-  CHECK(spell(net.type(net.output("y"))) == "[batch=2,tok=16,width=32]");
+  CHECK(op::spell(net.type(net.output("y"))) == "[batch=2,tok=16,width=32]");
   CHECK(parameters(net) == 4 * (32 * 32 + 32));
 }
 

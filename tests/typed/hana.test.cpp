@@ -15,7 +15,7 @@ TEST_CASE("every node is visited in order, with its own type and attributes") {
   hana::for_each(net, [&](auto node) {
     using op = typename decltype(node)::op_type;
     CHECK(node.index == v);
-    CHECK(any_op(node.op()) == op_of(graph_view(net), v));
+    CHECK(tensorpar::op::any_op(node.op()) == op_of(graph_view(net), v));
     CHECK(std::string_view(op::name) == op_of(graph_view(net), v).op->name);
     shape const y = bind(node.result(), {&(binding const&)(models::batch = 8), 1});
     work += static_cast<double>(y.elements());

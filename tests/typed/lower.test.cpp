@@ -1,4 +1,5 @@
-// tests/typed/lower.test.cpp - models become computation graphs: names, repetitions, shared weights, bound symbols; compile time and run time
+// tests/typed/lower.test.cpp - models become computation graphs: names, repetitions, shared weights, bound symbols; compile time and run
+// time
 // agree
 #include <doctest/doctest.h>
 
@@ -104,9 +105,9 @@ TEST_CASE("work and structure are those of the model") {
   auto const net = lower(typed<models::gpt<12, 12, 768>>, {models::batch = 4});
   CHECK(flops(net) == flops(typed<models::gpt<12, 12, 768>>, models::batch = 4));
   CHECK(net.node_count() == 1 + 12 * 11 + 2 + 1);
-  CHECK(is_series_parallel(net));
+  CHECK(graph::is_series_parallel(net));
   auto const cells = lower(typed<models::nasnet<4>>, {models::batch = 2});
-  CHECK(!is_series_parallel(cells));
+  CHECK(!graph::is_series_parallel(cells));
   // without repetition nodes keep their numbers and their predecessors
   constexpr auto typed_cells = typed<models::nasnet<4>>;
   REQUIRE(cells.node_count() == typed_cells.size());
@@ -145,12 +146,12 @@ TEST_CASE("names, regions, turns, starts") {
   auto const& up = g.value(g.node(8).in[1]);
   CHECK(up.name == "up@1.0");
   CHECK(up.role == value_role::parameter);
-  CHECK(up.start == init::fan_in);
-  CHECK(g.value(g.node(8).in[2]).start == init::zeros);
+  CHECK(up.start == op::init::fan_in);
+  CHECK(g.value(g.node(8).in[2]).start == op::init::zeros);
   // the table is one parameter with two uses, started as its first user wants
   auto const& table = g.value(g.node(0).in[1]);
   CHECK(table.name == "table");
-  CHECK(table.start == init::normal_02);
+  CHECK(table.start == op::init::normal_02);
   CHECK(g.node(g.node_count() - 1).in[1] == g.node(0).in[1]);
   CHECK(g.output("right") == g.output("left") + 1);
   CHECK(g.output("none") == -1);
@@ -186,7 +187,7 @@ TEST_CASE("depth at run time; no turn at all; blocks in blocks") {
   CHECK(net.node(7).repetition == 1);
   CHECK(parameters(net) == 9 * 72);
   CHECK(parameters(g.view()) == 9 * 72);
-  CHECK(longest_path(net).length == 9);
+  CHECK(graph::longest_path(net).length == 9);
 }
 
 TEST_CASE("a block sees what is outside, in every turn") {

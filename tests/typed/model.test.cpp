@@ -52,7 +52,7 @@ void random_model(model_builder& g, unsigned seed, int n) {
 
 template <int I> struct pointwise {
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 namespace own {
 struct relu : pointwise<0> { static constexpr auto name = "relu"; };   // not the library's
@@ -83,7 +83,7 @@ TEST_CASE("complaints say what, both shapes and why") {
         "too many axes of input or weight(x): 7 given, at most 6");
   CHECK(refusal([](auto& g) {
           auto x = g.input("x", {batch_axis, 8});
-          g.output("y", all(x, g.weight("w", {1, 2, 3, 4, 5, 6, 7, 8}, init::zeros)) | linear{4});
+          g.output("y", all(x, g.weight("w", {1, 2, 3, 4, 5, 6, 7, 8}, op::init::zeros)) | linear{4});
         }) == "too many axes of input or weight(w): 8 given, at most 6");
   CHECK(refusal([](auto& g) {
           auto x = g.input("x", {batch_axis, 8});

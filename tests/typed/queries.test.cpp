@@ -20,8 +20,8 @@ TEST_CASE("GPT-3's size") {
 }
 
 TEST_CASE("output shapes") {
-  CHECK(spell(output_shape(typed<models::gpt<2, 12, 768>>, "logits")) == "[batch,seq=1024,vocab=50304]");
-  CHECK(spell(output_shape(typed<models::gpt<2, 12, 768>>, "logits", models::batch = 3)) == "[batch=3,seq=1024,vocab=50304]");
+  CHECK(op::spell(output_shape(typed<models::gpt<2, 12, 768>>, "logits")) == "[batch,seq=1024,vocab=50304]");
+  CHECK(op::spell(output_shape(typed<models::gpt<2, 12, 768>>, "logits", models::batch = 3)) == "[batch=3,seq=1024,vocab=50304]");
   CHECK_THROWS_WITH_AS(output_shape(typed<models::mlp>, "nothing"),
                        "the model has no output of this name (at output_shape); valid: the name of an output", error);
 }

@@ -10,16 +10,16 @@
 using namespace tensorpar;
 
 namespace {
-static_assert(topology<graph_view>);
+static_assert(graph::topology<graph_view>);
 static_assert(model_complaint{}.ok());
 
 // x -> scale(0.5) -> relu -> scale(2), the last in a block that runs 3 times within one that runs 2 times
 constexpr i64 half = std::bit_cast<i64>(0.5), two = std::bit_cast<i64>(2.0);
 constexpr i64 attrs[] = {half, two};
 constexpr int operands[] = {0, 1, 2}, producers[] = {0, 1};
-constexpr model_node nodes[] = {{&info<scale>, "first", {"m.cpp", 7}, 0, 0, 1, 1, 1, 1, 0, 0, -1},
-                                {&info<relu>, nullptr, {"m.cpp", 8}, 1, 1, 1, 1, 2, 1, 0, 1, 0},
-                                {&info<scale>, nullptr, {"m.cpp", 9}, 1, 2, 1, 1, 3, 1, 1, 1, 1}};
+constexpr model_node nodes[] = {{&op::info<scale>, "first", {"m.cpp", 7}, 0, 0, 1, 1, 1, 1, 0, 0, -1},
+                                {&op::info<relu>, nullptr, {"m.cpp", 8}, 1, 1, 1, 1, 2, 1, 0, 1, 0},
+                                {&op::info<scale>, nullptr, {"m.cpp", 9}, 1, 2, 1, 1, 3, 1, 1, 1, 1}};
 constexpr model_block blocks[] = {{2, -1, 1, 3, 2, 4, 0, {"m.cpp", 8}}, {3, 0, 2, 3, 3, 4, 0, {"m.cpp", 9}}};
 graph_view model() {
   graph_view g{};
@@ -35,8 +35,8 @@ graph_view model() {
 TEST_CASE("operators come back with attributes, names and places") {
   graph_view const g = model();
   CHECK(g.node_count() == 3);
-  CHECK(g.op(0) == any_op(scale{0.5}));
-  CHECK(g.op(2) == any_op(scale{2}));
+  CHECK(g.op(0) == op::any_op(scale{0.5}));
+  CHECK(g.op(2) == op::any_op(scale{2}));
   CHECK(g.op(1).is<relu>());
   CHECK(std::string_view(g.op(0).name) == "first");
   CHECK(g.op(1).name == nullptr);
@@ -49,7 +49,7 @@ TEST_CASE("predecessors are the operators that make the operands; inputs have no
   REQUIRE(g.predecessors(1).n == 1);
   CHECK(g.predecessors(1)[0] == 0);
   CHECK(g.predecessors(2)[0] == 1);
-  CHECK(is_series_parallel(g));
+  CHECK(graph::is_series_parallel(g));
 }
 
 TEST_CASE("blocks within blocks run as often as both say; outside everything is once") {

@@ -30,16 +30,16 @@ TEST_CASE("numbers, names and nothing at all") {
 TEST_CASE("shapes read as they do at run time") {
   for (shape const& s : {shape{}, shape{4, 8}, shape{rows, 8}, shape{rows, features(16)}, shape{rows, features(16)}.of(dtype::i32),
                          shape{dim(3), features(2)}.of(dtype::i64)})
-    CHECK(of(s) == spell(s));
+    CHECK(of(s) == op::spell(s));
 }
 
 TEST_CASE("a place is a file's own name and a line; of a long name the end") {
-  CHECK(of(place{"/home/somebody/models/mlp.cpp", 15}) == "mlp.cpp:15");
-  CHECK(of(place{"mlp.cpp", 3}) == "mlp.cpp:3");
-  CHECK(of(place{nullptr, 0}) == ":0");
+  CHECK(of(op::place{"/home/somebody/models/mlp.cpp", 15}) == "mlp.cpp:15");
+  CHECK(of(op::place{"mlp.cpp", 3}) == "mlp.cpp:3");
+  CHECK(of(op::place{nullptr, 0}) == ":0");
   std::string const name(40, 'a');
   std::string const file = "src/" + name + "b.cpp";
-  CHECK(of(place{file.c_str(), 1}) == std::string(25, 'a') + "b.cpp:1");
+  CHECK(of(op::place{file.c_str(), 1}) == std::string(25, 'a') + "b.cpp:1");
 }
 
 TEST_CASE("what does not fit is cut, and the cut is seen") {

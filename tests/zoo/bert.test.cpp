@@ -21,7 +21,7 @@ TEST_CASE("BERT-Large has 24 layers and 335,174,458 parameters") {
   CHECK(n["add"] == 24 * 2 + 2);
   CHECK(n["embedding"] == 3);
   CHECK(g.node_count() == 24 * 12 + 3 + 2 + 1 + 4 + 1);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("the artifact's BERT is 37 operators, or 73 with 24 layers") {
@@ -34,7 +34,7 @@ TEST_CASE("the artifact's BERT is 37 operators, or 73 with 24 layers") {
   CHECK(parameters(g) == 12 * 6 * 1024 * 1024 + 1024);
   CHECK(parameters(g) == 75'498'496);
   CHECK(fused_operators(made<zoo::bert_artifact<>>(zoo::bert_artifact_sizes{.layers = 24})) == 73);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("reduced BERT: typed models, trees, derivatives") {
@@ -44,7 +44,7 @@ TEST_CASE("reduced BERT: typed models, trees, derivatives") {
   CHECK(parameters(stack) < 2000);
   for (computation_graph const& g : {lower(net, {zoo::batch = 24}), lower(stack, {zoo::batch = 24})}) {
     CHECK(operators(g)["attention"] == 2);
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
     CHECK(differentiate(g).loss >= 0);
   }
 }

@@ -26,7 +26,7 @@ TEST_CASE("CANDLE-Uno is 46 operators with 820,948,704 parameters") {
       CHECK(g.value(v.in[1]).name == "dose1");
       CHECK(g.value(v.in[2]).name == "dose2");
     }
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("reduced CANDLE-Uno: a typed model, a tree, a derivative") {
@@ -34,6 +34,6 @@ TEST_CASE("reduced CANDLE-Uno: a typed model, a tree, a derivative") {
   CHECK(parameters(net) < 3000);
   computation_graph const g = lower(net, {zoo::batch = 24});
   CHECK(fused_operators(g) == 5 * 2 + 1 + 2 + 1);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

@@ -23,7 +23,7 @@ TEST_CASE("VGG-19 is 16 convolutions and 3 linear layers with 143,667,240 parame
   total += 512 * 7 * 7 * 4096 + 4096 + 4096 * 4096 + 4096 + 4096 * 1000 + 1000;
   CHECK(parameters(g) == total);
   CHECK(parameters(g) == 143'667'240);
-  CHECK(longest_path(g).length == g.node_count());
+  CHECK(tensorpar::graph::longest_path(g).length == g.node_count());
 }
 
 TEST_CASE("ResNet-50 is 53 convolutions and 16 additions with 25,557,032 parameters") {
@@ -46,7 +46,7 @@ TEST_CASE("ResNet-50 is 53 convolutions and 16 additions with 25,557,032 paramet
   }
   CHECK(parameters(g) == filters + 2 * channels + 2048 * 1000 + 1000);
   CHECK(parameters(g) == 25'557'032);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("reduced VGG and ResNet: typed models, trees, derivatives") {
@@ -55,7 +55,7 @@ TEST_CASE("reduced VGG and ResNet: typed models, trees, derivatives") {
   CHECK(parameters(chain) < 5000);
   CHECK(parameters(net) < 7000);
   for (computation_graph const& g : {lower(chain, {zoo::batch = 24}), lower(net, {zoo::batch = 24})}) {
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
     CHECK(differentiate(g).loss >= 0);
   }
 }

@@ -29,7 +29,7 @@ TEST_CASE("GPT-3 of PredTOP has 1.3e9 parameters, that of Brown et al. 175e9; GP
     CHECK(n["gelu"] == layers);
     CHECK(n["add"] == 2 * layers + 1);
     CHECK(g.node_count() == (s.packed ? 10 : 12) * layers + 2 + 1 + 1 + 1 + 1);
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
   }
 }
 
@@ -46,6 +46,6 @@ TEST_CASE("reduced GPT: a typed model, a tree, a derivative") {
   CHECK(parameters(net) == by_hand(zoo::gpt_reduced));
   CHECK(parameters(net) < 5000);
   computation_graph const g = lower(net, {zoo::batch = 24});
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

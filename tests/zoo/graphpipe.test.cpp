@@ -27,18 +27,18 @@ TEST_CASE("zoo: the multi-modal transformer has the thesis's sizes") {
   double const layer = 4 * (1024. * 1024 + 1024) + 2 * 1024. * 4096 + 4096 + 1024;
   CHECK(parameters_of(g) == 32 * layer);
   CHECK(g.node_count() == 32 * 8 + 2);
-  CHECK(sp_decomposition(g));
-  CHECK(sources(g).size() == 4 * 3);
+  CHECK(graph::sp_decomposition(g));
+  CHECK(graph::sources(g).size() == 4 * 3);
 }
 
 TEST_CASE("zoo: DLRM and CANDLE-Uno have the thesis's sizes") {
   computation_graph const d = small<zoo::dlrm_graphpipe<>>(zoo::dlrm_graphpipe_sizes{});
   double const square = 4096. * 4096 + 4096;
   CHECK(parameters_of(d) == 7 * 4 * square + 7 * 64e6 + (7 * 4096. + 7 * 6400) * 4096 + 4096 + square + 4096 + 1);
-  CHECK(sp_decomposition(d));
+  CHECK(graph::sp_decomposition(d));
   computation_graph const c = small<zoo::candle_uno_graphpipe<>>(zoo::candle_uno_graphpipe_sizes{});
   CHECK(parameters_of(c) == 7 * 4 * square + 7 * 4096 + 1);
-  CHECK(sp_decomposition(c));
+  CHECK(graph::sp_decomposition(c));
 }
 
 TEST_CASE("zoo: reduced models compile as types and differentiate") {

@@ -55,7 +55,7 @@ TEST_CASE("the artifact's Inception-v3 is 122 operators with 21,788,842 paramete
   CHECK(n["flatten"] + n["linear"] + n["cross_entropy"] == 3);
   CHECK(parameters(g) == s.filters + s.channels + 2048 * 10 + 10);
   CHECK(parameters(g) == 21'788'842);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   for (graph_node const& v : g.nodes)
     if (v.op.is<concat>()) { CHECK(g.type(v.out[0]) == shape{zoo::batch(1), 256, 36, 36}); break; }
 }
@@ -73,7 +73,7 @@ TEST_CASE("Inception-v3 has batch normalisation for biases, a mesh of 35 x 35, 2
   CHECK(g.node_count() == 4 * 94 + 13 + 11 + 4);     // average, dropout, linear, loss
   CHECK(parameters(g) == s.filters + 2 * s.channels + 2048 * 1000 + 1000);
   CHECK(parameters(g) == 23'834'568);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   std::vector<i64> meshes;
   for (graph_node const& v : g.nodes) if (v.op.is<concat>()) meshes.push_back(g.type(v.out[0]).d[2].n);
   CHECK(meshes == std::vector<i64>{35, 35, 35, 17, 17, 17, 17, 17, 8, 8, 8});
@@ -83,7 +83,7 @@ TEST_CASE("Inception-v3 has batch normalisation for biases, a mesh of 35 x 35, 2
   computation_graph const h = made<zoo::inception<>>(two);
   CHECK(h.node_count() == g.node_count() + 1 + 2 * 4 + 5);     // average; two convolutions; flatten, linear, loss, its weight, sum
   CHECK(parameters(h) == parameters(g) + 768 * 128 + 256 + 128 * 768 * 25 + 2 * 768 + 768 * 1000 + 1000);
-  CHECK(sp_decomposition(h));
+  CHECK(tensorpar::graph::sp_decomposition(h));
   CHECK(differentiate(h).loss >= 0);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("reduced Inception: every kind of module, a tree, a derivative") {
     CHECK(operators(g)["concat"] == 5);
     CHECK(operators(g)["conv2d"] == 5 + 7 + 4 + 10 + 6 + 9);
     CHECK(parameters(g) < 11000);
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
     CHECK(differentiate(g).loss >= 0);
   }
 }

@@ -26,7 +26,7 @@ TEST_CASE("LLaMA-3 has 8.03e9, 70.55e9 and 405.85e9 parameters") {
     CHECK(n["merge_axes"] == 4 * layers);
     CHECK(n["mul"] == 2 * layers);
     CHECK(g.node_count() == 23 * layers + 4);
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
   }
 }
 
@@ -46,6 +46,6 @@ TEST_CASE("reduced LLaMA: a typed model, a tree, a derivative") {
   static constexpr auto net = typed<zoo::llama<zoo::llama_reduced>>;
   CHECK(parameters(net) == 2 * (2 * 24 * 24 + 2 * 24 * 8 + 3 * 24 * 36 + 2 * 24) + 2 * 24 * 24 + 24);
   computation_graph const g = lower(net, {zoo::batch = 24});
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

@@ -21,7 +21,7 @@ TEST_CASE("PredTOP's mixture of experts has sixteen layers of sixteen experts an
   CHECK(n["gelu"] == 16);
   CHECK(n["relu"] == 16);
   CHECK(g.node_count() == 32 * 7 + 16 * 5 + 16 * 10 + 6);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("tokens are dispatched to slots of experts and combined in GShard's shapes, in groups of a sequence or of a part of it") {
@@ -34,7 +34,7 @@ TEST_CASE("tokens are dispatched to slots of experts and combined in GShard's sh
     for (graph_node const& v : g.nodes) if (v.op.is<contraction>() && shapes.size() < 4) {
       shape x = g.type(v.out[0]);
       for (dim& d : x.d) d.name = axis(u64{0});
-      shapes.push_back(spell(x));
+      shapes.push_back(tensorpar::op::spell(x));
     }
     auto text = [](std::initializer_list<i64> d) {
       std::string t;
@@ -55,6 +55,6 @@ TEST_CASE("reduced mixture: a typed model, a tree, a derivative") {
   CHECK(parameters(net) < 12000);
   computation_graph const g = lower(net, {zoo::batch = 24});
   CHECK(operators(g)["softmax"] == 2);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

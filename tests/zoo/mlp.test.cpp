@@ -16,7 +16,7 @@ TEST_CASE("the two towers are 18 operators with 956,301,312 parameters") {
   CHECK(n["add"] == 1);
   CHECK(parameters(g) == 2 * (1024 * 8192LL + 7 * 8192LL * 8192));
   CHECK(parameters(g) == 956'301'312);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("the split test is 11 operators") {
@@ -27,7 +27,7 @@ TEST_CASE("the split test is 11 operators") {
   CHECK(n["add"] == 2);
   CHECK(g.node_count() == 11);
   CHECK(parameters(g) == 256 * 128 + 128 + 2 * (128 * 64 + 64) + 2 * (64 * 32 + 32));
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("reduced towers: typed models, trees, derivatives") {
@@ -37,7 +37,7 @@ TEST_CASE("reduced towers: typed models, trees, derivatives") {
   CHECK(parameters(towers) < 3000);
   CHECK(parameters(forks) < 9000);
   for (computation_graph const& g : {lower(towers, {zoo::batch = 24}), lower(forks, {zoo::batch = 24})}) {
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
     CHECK(differentiate(g).loss >= 0);
   }
 }

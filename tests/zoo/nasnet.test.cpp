@@ -49,7 +49,7 @@ TEST_CASE("NASNet-A (4 @ 1056) has 1056 channels at the end and 5,289,978 parame
   CHECK(n["pool2d"] == 4 * 4 + 3 * 3 * 4);     // two maxima and two averages, or three averages
   for (graph_node const& v : g.nodes)
     if (v.op.is<global_average>()) CHECK(g.type(v.out[0]) == shape{zoo::batch(1), 1056});
-  CHECK(!sp_decomposition(g));
+  CHECK(!tensorpar::graph::sp_decomposition(g));
   zoo::nasnet_sizes large;
   large.image = 331, large.stem = 96, large.filters = 168, large.cells = 6;
   computation_graph const l = made<zoo::nasnet<>>(large);
@@ -68,7 +68,7 @@ TEST_CASE("a normal cell is 5 separable convolutions, 3 averages, 5 additions an
   CHECK(n["pool2d"] == 3);
   CHECK(n["add"] == 5);
   CHECK(g.type(g.output("y")) == shape{zoo::batch(1), 36, 8, 8});
-  CHECK(!sp_decomposition(g));
+  CHECK(!tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("reduced NASNet: a typed model, no tree, a derivative") {
@@ -76,6 +76,6 @@ TEST_CASE("reduced NASNet: a typed model, no tree, a derivative") {
   static_assert(!is_series_parallel(net));
   CHECK(parameters(net) < 14000);
   computation_graph const g = lower(net, {zoo::batch = 24});
-  CHECK(!sp_decomposition(g));
+  CHECK(!tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

@@ -26,7 +26,7 @@ TEST_CASE("DLRM is 9 operators with 256,024,960 parameters") {
   CHECK(joined(g) == 320);
   CHECK(parameters(g) == 4 * 64'000'000 + 4 * 64 + 64 * 64 + 320 * 64 + 64 * 2);
   CHECK(parameters(g) == 256'024'960);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("DLRM on Summit is 21 operators, on Criteo 34") {
@@ -35,7 +35,7 @@ TEST_CASE("DLRM on Summit is 21 operators, on Criteo 34") {
   CHECK(operators(s)["linear"] == 8 + 4);
   CHECK(joined(s) == 3072);
   CHECK(parameters(s) == 8 * 256'000'000LL + (8 + 3) * 1024 * 1024 + 3072 * 1024);
-  CHECK(sp_decomposition(s));
+  CHECK(tensorpar::graph::sp_decomposition(s));
 
   computation_graph const c = made<zoo::dlrm<>>(zoo::dlrm_criteo);
   CHECK(fused_operators(c) == 34);
@@ -44,7 +44,7 @@ TEST_CASE("DLRM on Summit is 21 operators, on Criteo 34") {
   i64 rows = 0;
   for (i64 r : zoo::dlrm_criteo.own_rows) rows += r;
   CHECK(parameters(c) == 16 * rows + 13 * 512 + 512 * 256 + 256 * 64 + 64 * 16 + 432 * 512 + 512 * 256 + 256);
-  CHECK(sp_decomposition(c));
+  CHECK(tensorpar::graph::sp_decomposition(c));
 }
 
 TEST_CASE("XDL is 8 operators with 256,131,584 parameters") {
@@ -54,7 +54,7 @@ TEST_CASE("XDL is 8 operators with 256,131,584 parameters") {
   CHECK(joined(g) == 256);
   CHECK(parameters(g) == 4 * 64'000'000 + 2 * 256 * 256 + 256 * 2);
   CHECK(parameters(g) == 256'131'584);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("tables beyond what a concatenation takes are refused") {
@@ -73,7 +73,7 @@ TEST_CASE("reduced recommenders: typed models, trees, derivatives") {
                                            made<zoo::dlrm<>>(zoo::dlrm_criteo_reduced, 24)};
   for (computation_graph const& g : all) {
     CHECK(parameters(g) < 6000);
-    CHECK(sp_decomposition(g));
+    CHECK(tensorpar::graph::sp_decomposition(g));
     CHECK(differentiate(g).loss >= 0);
   }
 }

@@ -65,7 +65,7 @@ TEST_CASE("every model is made, with its sizes said again it is the same, and it
     for (std::size_t i = 0; i < e.params.size(); ++i)
       spec += (i ? "," : ":") + e.params[i].key + "=" + std::to_string(e.params[i].value);
     CHECK(zoo::make(spec, e.samples_per_device).hash() == g.hash());
-    CHECK(sp_decomposition(g).has_value() == (e.name != "nasnet_a"));
+    CHECK(tensorpar::graph::sp_decomposition(g).has_value() == (e.name != "nasnet_a"));
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("reduced models keep their kinds of operators, and are small") {
     if (e.name == "moe_2b6") b.erase("merge_axes");          // its groups are parts of sequences
     CHECK(a == b);
     CHECK(parameters(zoo::make_reduced(e.name, 24)) < 14000);
-    CHECK(sp_decomposition(zoo::make_reduced(e.name, 24)).has_value() == (e.name != "nasnet_a"));
+    CHECK(tensorpar::graph::sp_decomposition(zoo::make_reduced(e.name, 24)).has_value() == (e.name != "nasnet_a"));
     CHECK(batched(zoo::make_reduced(e.name, 24), 24));
   }
 }

@@ -32,7 +32,7 @@ TEST_CASE("ResNeXt-50 is 91 operators: 53 convolutions, 16 additions, 17 ReLUs t
   CHECK(n["flatten"] + n["linear"] + n["cross_entropy"] == 3);
   CHECK(parameters(g) == all_stages(true));
   CHECK(parameters(g) == 24'994'792);
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
 }
 
 TEST_CASE("the artifact's ResNeXt-50 is a chain of 55; with its residuals it is 67") {
@@ -45,7 +45,7 @@ TEST_CASE("the artifact's ResNeXt-50 is a chain of 55; with its residuals it is 
   CHECK(g.node_count() == 55 + 33);
   CHECK(parameters(g) == all_stages(false));
   CHECK(parameters(g) == 22'222'056);
-  CHECK(longest_path(g).length == g.node_count());
+  CHECK(tensorpar::graph::longest_path(g).length == g.node_count());
   zoo::resnext_sizes coded;
   coded.add = zoo::shortcuts::changing;
   computation_graph const r = made<zoo::resnext<>>(coded);
@@ -64,6 +64,6 @@ TEST_CASE("reduced ResNeXt: a typed model, a tree, a derivative") {
   computation_graph const g = lower(net, {zoo::batch = 24});
   CHECK(operators(g)["add"] == 3);
   CHECK(g.type(g.node(0).out[0]) == shape{zoo::batch(24), 6, 12, 12});
-  CHECK(sp_decomposition(g));
+  CHECK(tensorpar::graph::sp_decomposition(g));
   CHECK(differentiate(g).loss >= 0);
 }

@@ -84,17 +84,17 @@ template <class Axis> mesh_places walk(i64 start, std::vector<Axis> const& axes,
   return r;
 }
 /// The places of a layout, by device. Empty if it is no layout of this shape on devices 0 .. devices-1.
-inline std::vector<place> places(layout const& l, shape const& s, int devices) {
+inline std::vector<place> places(ir::layout const& l, shape const& s, int devices) {
   mesh_places r = walk(l.start, l.axes, devices);
   if (r.all.empty()) return {};
   std::vector<i64> const turns = turns_of(l.axes);
   for (place& p : r.all) {
     p.at = whole(s);
     for (std::size_t k = 0; k < l.axes.size(); ++k) {  // major digits first: every digit divides what is left
-      layout_axis const& a = l.axes[k];
+      ir::layout_axis const& a = l.axes[k];
       i64 const digit = p.index / turns[k] % a.degree;
-      if (a.kind == part_kind::partial) p.sum = p.sum * a.degree + digit;
-      if (a.kind != part_kind::shard) continue;
+      if (a.kind == ir::part_kind::partial) p.sum = p.sum * a.degree + digit;
+      if (a.kind != ir::part_kind::shard) continue;
       if (a.dim < 0 || a.dim >= s.rank || p.at.n[a.dim] % a.degree) return {};
       p.at = part(p.at, a.dim, digit, a.degree);
     }
@@ -125,8 +125,9 @@ struct sharding_work {
   box const& out(std::size_t device, std::size_t k) const { return boxes[device * (ins + outs) + ins + k]; }
   i64 share(std::size_t device, std::size_t k) const { return share_of[device * outs + k]; }
 };
-inline sharding_work works(graph_node const& node, iteration_space const& space, std::vector<shape> const& in,
-                         std::vector<shape> const& out, sharding const& mesh, int devices) {
+inline sharding_work works(graph_node const& node, ir::iteration_space const& space,
+                           std::vector<shape> const& in,
+                         std::vector<shape> const& out, ir::sharding const& mesh, int devices) {
   sharding_work r;
   mesh_places const where = walk(mesh.start, mesh.axes, devices);
   auto refuse = [&](auto const&... why) { return sharding_work{{}, {}, sentence(why...), 0, 0, {}, {}}; };
@@ -137,7 +138,7 @@ inline sharding_work works(graph_node const& node, iteration_space const& space,
   std::vector<int> loop(mesh.axes.size(), -1);
   std::vector<i64> parts(space.loops.size(), 1);
   for (std::size_t k = 0; k < mesh.axes.size(); ++k) {
-    mesh_axis const& a = mesh.axes[k];
+    ir::mesh_axis const& a = mesh.axes[k];
     for (std::size_t i = 0; i < space.loops.size() && a.letter && loop[k] < 0; ++i)
       if ((node.letters.empty() ? space.loops[i].letter : node.letters[i]) == a.letter)
         loop[k] = static_cast<int>(i);
@@ -146,7 +147,7 @@ inline sharding_work works(graph_node const& node, iteration_space const& space,
       return refuse("it has no loop '", std::string(1, a.letter), "'");
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    node_loop const& l = space.loops[i];
+    ir::node_loop const& l = space.loops[i];
     bool fits = parts[i] == 1 || l.units % parts[i] == 0;
     for (std::size_t k = 0; k < in.size(); ++k)
       fits = fits && (l.in[k] < 0 || in[k].d[l.in[k]].n % parts[i] == 0);

@@ -14,8 +14,8 @@ inline bool replay::compute() {
       g_.value(buf(k.in[0]).value).producer == k.node)
     return accumulate();
   if (!(k.op == n.op))
-    return say(fault::wrong_operand, -1, -1, "is ", tensorpar::spell(k.op), " where the graph has ",
-               tensorpar::spell(n.op));
+    return say(fault::wrong_operand, -1, -1, "is ", op::spell(k.op), " where the graph has ",
+               op::spell(n.op));
   bool fits = k.in.size() == n.in.size() && k.out.size() == n.out.size();
   for (std::size_t i = 0; fits && i < n.in.size(); ++i) fits = buf(k.in[i]).value == n.in[i];
   for (std::size_t i = 0; fits && i < n.out.size(); ++i) {
@@ -28,9 +28,9 @@ inline bool replay::compute() {
     return say(fault::wrong_operand, -1, -1, "does not read and write the values of ", label(g_, k.node));
   ++done(k.node, k.micro_batch);
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
-  for (mesh_axis const& a : k.mesh.axes) lie_alike = lie_alike && !a.letter;
+  for (ir::mesh_axis const& a : k.mesh.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  sharding const& planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].sharding : of_all_;
+  ir::sharding const& planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].sharding : of_all_;
   if (!(k.mesh == planned)) return say(fault::mesh, -1, -1, "is not sharded as the plan says");
   int const run = facts_.run_number(operator_of(k.node), k.mesh);
   running const& r = facts_.runs(run);

@@ -51,11 +51,11 @@ class facts {
   }
 
   // Numbers for layouts, operators and operators under meshes: equal ones have the same.
-  int layout_number(layout const& l, shape const& s) {
+  int layout_number(ir::layout const& l, shape const& s) {
     key_.clear();
     add(s);
     key_.push_back(l.start);
-    for (layout_axis const& a : l.axes)
+    for (ir::layout_axis const& a : l.axes)
       key_.insert(key_.end(), {static_cast<i64>(a.kind), a.dim, a.degree, a.stride});
     auto const [number, fresh] = numbered(layouts_, layout_.size());
     if (fresh) {
@@ -63,8 +63,8 @@ class facts {
       std::vector<place> const& at = places_of(number);
       placement p;
       p.devices = devices_of(at);
-      for (layout_axis const& a : l.axes)
-        if (!at.empty() && a.kind == part_kind::partial) p.shares *= a.degree;
+      for (ir::layout_axis const& a : l.axes)
+        if (!at.empty() && a.kind == ir::part_kind::partial) p.shares *= a.degree;
       if (!at.empty()) p.elements = at.front().at.volume();
       placed_.push_back(std::move(p));
     }
@@ -78,9 +78,9 @@ class facts {
     graph_node const& n = g.node(v);
     return operator_number(n, n.in, n.out, [&](int value) -> shape const& { return g.type(value); });
   }
-  int run_number(int op, sharding const& mesh) {
+  int run_number(int op, ir::sharding const& mesh) {
     key_.assign({op, mesh.start});
-    for (mesh_axis const& a : mesh.axes) key_.insert(key_.end(), {a.letter, a.degree, a.stride});
+    for (ir::mesh_axis const& a : mesh.axes) key_.insert(key_.end(), {a.letter, a.degree, a.stride});
     auto const [number, fresh] = numbered(runs_, run_.size());
     if (fresh) {
       run_.push_back({op, mesh});
@@ -90,9 +90,9 @@ class facts {
     return number;
   }
   /// The devices that a mesh names, ascending; none: it means nothing here.
-  std::vector<int> const& devices_of_mesh(sharding const& mesh) {
+  std::vector<int> const& devices_of_mesh(ir::sharding const& mesh) {
     std::vector<i64> key{mesh.start};
-    for (mesh_axis const& a : mesh.axes) key.insert(key.end(), {a.degree, a.stride});
+    for (ir::mesh_axis const& a : mesh.axes) key.insert(key.end(), {a.degree, a.stride});
     auto const [it, fresh] = meshes_.insert({std::move(key), {}});
     if (fresh) it->second = devices_of(walk(mesh.start, mesh.axes, devices_).all);
     return it->second;
@@ -112,9 +112,9 @@ class facts {
     return it->second;
   }
   /// Precondition: the layouts are the step's, and fit.
-  moving const& moves(reshard_step const& m, int before, int after) {
+  moving const& moves(ir::reshard_step const& m, int before, int after) {
     std::vector<i64> key{static_cast<i64>(m.kind), m.from_dim, m.to_dim, before, after};
-    for (group_axis const& a : m.group) key.insert(key.end(), {a.degree, a.stride});
+    for (ir::group_axis const& a : m.group) key.insert(key.end(), {a.degree, a.stride});
     auto const [it, fresh] = moves_.insert({std::move(key), {}});
     if (fresh) it->second = work_out_moving(m, before, after);
     return it->second;
@@ -131,16 +131,16 @@ class facts {
   }
 
  private:
-  struct op_facts { graph_node node; iteration_space space; std::vector<shape> in, out; };
+  struct op_facts { graph_node node; ir::iteration_space space; std::vector<shape> in, out; };
   template <class T> using kept = std::map<std::array<int, 3>, T>;
 
   int devices_, only_;
   std::vector<i64> key_;                    // what is looked for, without a new list each time
   std::map<std::vector<i64>, int> layouts_, operators_, runs_;
-  std::vector<std::pair<layout, shape>> layout_;
+  std::vector<std::pair<ir::layout, shape>> layout_;
   std::vector<placement> placed_;
   std::vector<op_facts> operator_;
-  std::vector<std::pair<int, sharding>> run_;
+  std::vector<std::pair<int, ir::sharding>> run_;
   std::vector<running> running_;
   kept<reading> reads_;
   kept<writing> writes_;
@@ -180,7 +180,7 @@ class facts {
     op_facts made;
     for (Operand const& x : in) made.in.push_back(type(x));
     for (Operand const& x : out) made.out.push_back(type(x));
-    made.space = space_of(n.op, made.in, made.out);
+    made.space = ir::space_of(n.op, made.in, made.out);
     made.node.op = n.op;
     made.node.phase = n.phase;
     made.node.letters = n.letters;
@@ -212,10 +212,10 @@ class facts {
   // check_geometry.hpp
   reading work_out_reading(int run, std::size_t operand, int layout);
   writing work_out_writing(int run, std::size_t result, int layout);
-  moving work_out_moving(reshard_step const& m, int before, int after);
+  moving work_out_moving(ir::reshard_step const& m, int before, int after);
   void keep(std::vector<place> const& before, std::vector<place> const& after, arrivals& to);
   void exchange(std::vector<place> const& before, std::vector<place> const& after, arrivals& to);
-  bool collective(reshard_step const& m, std::vector<place> const& before, int layout, arrivals& to);
+  bool collective(ir::reshard_step const& m, std::vector<place> const& before, int layout, arrivals& to);
 };
 
 }  // namespace tensorpar::detail::check

@@ -38,7 +38,7 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
         {fault::wrong_graph, -1, -1, -1, -1,
          "the plan saves memory: memory_pass(graph, plan) makes the graph and the plan of its step, which "
          "can be checked"});
-  if (p.graph != forward_part_hash(t))
+  if (p.graph != ir::forward_part_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1,
              "the plan was made for another graph, or for another batch size"});
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
@@ -93,7 +93,7 @@ inline void check_task_form(computation_graph const& g, program const& q, int i,
     if (!o || o->other_half != i || o->kind != (sends ? task_kind::receive : task_kind::send) ||
         (k.other_half < i) == sends)
       say("is half of an exchange without a matching other half: a receive behind its send");
-    else if (!(k.step == o->step) || k.step.kind != reshard_kind::exchange)
+    else if (!(k.step == o->step) || k.step.kind != ir::reshard_kind::exchange)
       say("is half of another reshard than its other half");
     if (k.in.size() != (sends ? 1u : 0u) || k.out.size() != (sends ? 0u : 1u))
       say("sends not one buffer, or receives not one");
@@ -140,14 +140,14 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
       return say(fault::malformed, "takes over the bytes of a buffer that is not like it");
     if (b.value < 0) return;
     if (!(b.type == g.type(b.value)))
-      return say(fault::malformed, "has shape ", tensorpar::spell(b.type), " for ", value_label(g, b.value),
-                 " of ", tensorpar::spell(g.type(b.value)));
+      return say(fault::malformed, "has shape ", op::spell(b.type), " for ",
+                 value_label(g, b.value), " of ", op::spell(g.type(b.value)));
     placement const& at = known.placed(known.layout_number(b.where, b.type));
     if (at.devices.empty())
-      return say(fault::malformed, "has a layout that does not fit ", tensorpar::spell(b.type));
+      return say(fault::malformed, "has a layout that does not fit ", op::spell(b.type));
     if (!known.lists(b.devices, at.devices))
       return say(fault::devices, "lists other devices than its layout");
-    i64 const bytes = saturating_mul(at.elements, bytes_of(b.type.type, q.scalar_bytes));
+    i64 const bytes = core::saturating_mul(at.elements, bytes_of(b.type.type, q.scalar_bytes));
     if (b.bytes != bytes) say(fault::bytes, "has ", b.bytes, " bytes for a part of ", bytes);
   };
   for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[z(i)]);

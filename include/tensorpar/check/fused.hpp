@@ -12,55 +12,56 @@
 namespace tensorpar::detail::check {
 
 /// Is it an operator that programs have and graphs do not (program/fuse_tasks.hpp)?
-inline bool is_fused(any_op const& o) {
-  return o.is<linear_with>() || o.is<contraction_with>() || o.is<norm_grads>() || has_lse(o);
+inline bool is_fused(op::any_op const& o) {
+  return o.is<op::linear_with>() || o.is<op::contraction_with>() || o.is<op::norm_grads>() || has_lse(o);
 }
 
 /// What a fused operator computes, one after another: the operator whose operands are its first ones; what is
 /// done with its result; sums.
 struct fused_parts {
   // `then` of one operand besides the result: the fused operator's last
-  any_op main, then;
+  op::any_op main, then;
   // `then` is an addition, maybe of a gradient to its sum over micro-batches
   bool plus = false;
   bool keeps_both = false;               // the results of both
   // of main's first operand: gradients of weights; a contraction is any sum to its last axis
-  std::vector<any_op> sums;
+  std::vector<op::any_op> sums;
   // log-sum-exps and what goes with them, behind the operands and results
   int extra_in = 0, extra_out = 0;
 };
-inline fused_parts parts_of(any_op const& o, any_op const& linear_there) {
+inline fused_parts parts_of(op::any_op const& o, op::any_op const& linear_there) {
   fused_parts r;
-  if (o.is<linear_with>()) {
-    auto const f = o.as<linear_with>();
+  if (o.is<op::linear_with>()) {
+    auto const f = o.as<op::linear_with>();
     // the weight says how wide
     if (linear_there.is<linear>() && linear_there.as<linear>().bias == f.bias) r.main = linear_there;
     r.plus = f.plus;
     r.keeps_both = f.then_gelu;
     if (f.then_gelu) r.then = gelu{};
-  } else if (o.is<contraction_with>()) {
-    auto const f = o.as<contraction_with>();
+  } else if (o.is<op::contraction_with>()) {
+    auto const f = o.as<op::contraction_with>();
     r.main = f.product;
     r.plus = f.plus;
     if (f.slope) r.then = gelu_grad{};
     if (f.sums) r.sums.push_back(contraction{});
-  } else if (o.is<norm_grads>()) {
-    auto const f = o.as<norm_grads>();
-    r.main = f.centred ? any_op(layernorm_grad_x{f.eps}) : any_op(rmsnorm_grad_x{f.eps});
+  } else if (o.is<op::norm_grads>()) {
+    auto const f = o.as<op::norm_grads>();
+    r.main = f.centred ? op::any_op(layernorm_grad_x{f.eps}) : op::any_op(rmsnorm_grad_x{f.eps});
     r.plus = f.plus;
     if (f.gamma)
-      r.sums.push_back(f.centred ? any_op(layernorm_grad_gamma{f.eps}) : any_op(rmsnorm_grad_gamma{f.eps}));
+      r.sums.push_back(f.centred ? op::any_op(layernorm_grad_gamma{f.eps})
+                       : op::any_op(rmsnorm_grad_gamma{f.eps}));
     if (f.beta) r.sums.push_back(contraction{});
-  } else if (o.is<attention_with_lse>()) {
-    auto const f = o.as<attention_with_lse>();
+  } else if (o.is<op::attention_with_lse>()) {
+    auto const f = o.as<op::attention_with_lse>();
     r.main = attention{f.heads, f.causal};
     r.extra_out = 1;
   } else if (o.is<packed_attention_with_lse>()) {
     auto const f = o.as<packed_attention_with_lse>();
     r.main = packed_attention{f.heads, f.causal};
     r.extra_out = 1;
-  } else if (o.is<attention_grad_from_lse>()) {
-    r.main = static_cast<attention_grad>(o.as<attention_grad_from_lse>());
+  } else if (o.is<op::attention_grad_from_lse>()) {
+    r.main = static_cast<attention_grad>(o.as<op::attention_grad_from_lse>());
     r.extra_in = 2;
   } else {
     r.main = static_cast<packed_attention_grad>(o.as<packed_attention_grad_from_lse>());
@@ -70,9 +71,9 @@ inline fused_parts parts_of(any_op const& o, any_op const& linear_there) {
   return r;
 }
 /// Is it "ab..z->z"?
-inline bool sums_to_last_axis(any_op const& o) {
+inline bool sums_to_last_axis(op::any_op const& o) {
   if (!o.is<contraction>()) return false;
-  notation_text const text = o.as<contraction>().spelled();
+  op::notation_text const text = o.as<contraction>().spelled();
   std::string_view const s = text.view();
   auto const arrow = s.find("->");
   return arrow != s.npos && arrow > 0 && s.find(',') == s.npos &&
@@ -91,7 +92,7 @@ struct apart_program {
 class taker_apart {
   computation_graph const& g_;
   plan const& plan_;
-  sharding of_all_;                                         // of operators that belong to no other
+  ir::sharding of_all_;                                         // of operators that belong to no other
   program const& q_;
   findings& out_;
   apart_program r_;
@@ -114,7 +115,7 @@ class taker_apart {
     r_.tasks.buffers.push_back(std::move(b));
     return static_cast<int>(r_.tasks.buffers.size()) - 1;
   }
-  void put(int node, any_op const& op, std::vector<int> in, std::vector<int> out, bool where_they_lie) {
+  void put(int node, op::any_op const& op, std::vector<int> in, std::vector<int> out, bool where_they_lie) {
     task const& k = q_.tasks[z(now_)];
     task s;
     s.node = node;
@@ -125,7 +126,8 @@ class taker_apart {
     int const origin = g_.node(node).origin;
     if (where_they_lie) {
       s.mesh = {buf(in[0]).where.start, {}};
-      for (layout_axis const& a : buf(in[0]).where.axes) s.mesh.axes.push_back({'\0', a.degree, a.stride});
+      for (ir::layout_axis const& a : buf(in[0]).where.axes)
+        s.mesh.axes.push_back({'\0', a.degree, a.stride});
     } else s.mesh = origin >= 0 ? plan_.nodes[z(origin)].sharding : of_all_;
     s.in = std::move(in);
     s.out = std::move(out);

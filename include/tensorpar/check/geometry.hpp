@@ -106,11 +106,11 @@ class arrivals {
   }
 };
 
-inline moving facts::work_out_moving(reshard_step const& m, int before, int after) {
+inline moving facts::work_out_moving(ir::reshard_step const& m, int before, int after) {
   std::vector<place> const a = places_of(before), &b = places_of(after);
   arrivals to(b, placed_[z(after)].shares, placed_[z(before)].shares, rank_of(after));
-  if (m.kind == reshard_kind::slice) keep(a, b, to);
-  else if (m.kind == reshard_kind::exchange) exchange(a, b, to);
+  if (m.kind == ir::reshard_kind::slice) keep(a, b, to);
+  else if (m.kind == ir::reshard_kind::exchange) exchange(a, b, to);
   else if (!collective(m, a, before, to)) return std::move(to.m);
   return to.finish();
 }
@@ -155,23 +155,23 @@ inline void facts::exchange(std::vector<place> const& before, std::vector<place>
 }
 
 /// Groups of devices that differ along the group axes alone, members in order of their digits, major first.
-inline bool facts::collective(reshard_step const& m, std::vector<place> const& before, int layout,
+inline bool facts::collective(ir::reshard_step const& m, std::vector<place> const& before, int layout,
                               arrivals& to) {
   i64 n = 1;
-  for (group_axis const& a : m.group)
+  for (ir::group_axis const& a : m.group)
     n *= a.degree >= 1 && a.degree <= devices_ && n <= devices_ ? a.degree : 0;
   if (n < 1 || n > devices_) return to.refuse(fault::reshard, -1, "moves in a group that means nothing");
-  tensorpar::layout const& from = layout_[z(layout)].first;
+  ir::layout const& from = layout_[z(layout)].first;
   struct member { i64 first, position; place const* at; };
   std::vector<member> all;
   all.reserve(before.size());
   std::vector<i64> const turns = turns_of(from.axes);
   for (place const& p : before) {
     i64 first = p.device, position = 0;
-    for (group_axis const& a : m.group) {
+    for (ir::group_axis const& a : m.group) {
       i64 digit = -1;
       for (std::size_t j = 0; j < from.axes.size() && digit < 0; ++j) {
-        layout_axis const& l = from.axes[j];
+        ir::layout_axis const& l = from.axes[j];
         if (l.stride > 0 && a.stride >= l.stride && a.stride % l.stride == 0 &&
             a.stride * a.degree <= l.stride * l.degree)
           digit = p.index / turns[j] % l.degree / (a.stride / l.stride) % a.degree;
@@ -186,8 +186,8 @@ inline bool facts::collective(reshard_step const& m, std::vector<place> const& b
   std::sort(all.begin(), all.end(), [](member const& a, member const& b) {
     return a.first != b.first ? a.first < b.first : a.position < b.position;
   });
-  bool const reduces = m.kind == reshard_kind::all_reduce || m.kind == reshard_kind::reduce_scatter;
-  bool const divides = m.kind == reshard_kind::reduce_scatter || m.kind == reshard_kind::all_to_all;
+  bool const reduces = m.kind == ir::reshard_kind::all_reduce || m.kind == ir::reshard_kind::reduce_scatter;
+  bool const divides = m.kind == ir::reshard_kind::reduce_scatter || m.kind == ir::reshard_kind::all_to_all;
   for (std::size_t start = 0, end = 0; start < all.size(); start = end) {
     while (end < all.size() && all[end].first == all[start].first) ++end;
     int const first = static_cast<int>(all[start].first);

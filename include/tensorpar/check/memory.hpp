@@ -20,9 +20,9 @@ inline bool adds_in_place(task const& t, int from, int to) {
   if (!t.op.op || t.out.empty() || t.out[0] != to || std::count(t.in.begin(), t.in.end(), from) != 1)
     return false;
   if (t.op.is<tensorpar::add>()) return t.in.size() == 2 && t.in[0] == from && t.out.size() == 1;
-  bool const plus = (t.op.is<linear_with>() && t.op.as<linear_with>().plus) ||
-                    (t.op.is<contraction_with>() && t.op.as<contraction_with>().plus) ||
-                    (t.op.is<norm_grads>() && t.op.as<norm_grads>().plus);
+  bool const plus = (t.op.is<op::linear_with>() && t.op.as<op::linear_with>().plus) ||
+                    (t.op.is<op::contraction_with>() && t.op.as<op::contraction_with>().plus) ||
+                    (t.op.is<op::norm_grads>() && t.op.as<op::norm_grads>().plus);
   return plus && t.in.back() == from;
 }
 
@@ -111,7 +111,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
                         " in a task that does not add to it in place")});
   }
   std::vector<std::vector<stay>> held(q.arena.size());
-  std::vector<hasher> content(q.arena.size());
+  std::vector<core::hasher> content(q.arena.size());
   std::vector<std::size_t> count(q.arena.size(), 0);
   for (buffer const& x : q.buffers) for (int d : x.devices) count[z(d)] += x.bytes > 0;
   for (std::size_t d = 0; d < count.size(); ++d) held[d].reserve(count[d]);
@@ -120,7 +120,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
     if (x.persistent && (x.first != 0 || x.last != end))
       out.add({fault::lifetime, -1, b, -1, -1,
                sentence("buffer ", b, " is persistent but does not live through the step")});
-    u64 const life = hasher().add(begins(x)).add(x.last).add(x.bytes).value();
+    u64 const life = core::hasher().add(begins(x)).add(x.last).add(x.bytes).value();
     for (std::size_t k = 0; k < x.devices.size(); ++k) {
       int const d = x.devices[k];
       i64 const at = x.offset[k], room = q.arena[z(d)];

@@ -7,7 +7,7 @@ namespace tensorpar::detail::check {
 
 inline bool replay::move() {
   task const& k = task_();
-  reshard_step const& m = k.step;
+  ir::reshard_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
   // an update's result goes where it is kept
   bool const home = buf(o).persistent && g_.value(buf(b).value).stored_in == buf(o).value;
@@ -19,25 +19,26 @@ inline bool replay::move() {
     return say(fault::reshard, o, -1, "moves between other layouts than those of its buffers");
   std::vector<int> const &senders = devices_of(b), &receivers = devices_of(o);
   std::vector<int> both;
-  bool const general = m.kind == reshard_kind::exchange;
+  bool const general = m.kind == ir::reshard_kind::exchange;
   if (general)
     std::set_union(senders.begin(), senders.end(), receivers.begin(), receivers.end(),
                    std::back_inserter(both));
-  else if (m.kind != reshard_kind::slice && senders != receivers)
+  else if (m.kind != ir::reshard_kind::slice && senders != receivers)
     return say(fault::reshard, o, -1, "is a collective between different devices");
   if (!facts_.lists(k.devices, general ? both : receivers))
     return say(fault::devices, b, -1, "lacks a device that takes part, or waits for one that does not");
-  bool const combines = m.kind == reshard_kind::all_gather || m.kind == reshard_kind::all_to_all;
-  bool const divides = m.kind == reshard_kind::reduce_scatter || m.kind == reshard_kind::all_to_all;
+  bool const combines = m.kind == ir::reshard_kind::all_gather || m.kind == ir::reshard_kind::all_to_all;
+  bool const divides = m.kind == ir::reshard_kind::reduce_scatter || m.kind == ir::reshard_kind::all_to_all;
   auto lacks = [&](int d) { return d < 0 || d >= buf(b).type.rank; };
   bool const named_kind =
-      combines || divides || general || m.kind == reshard_kind::all_reduce || m.kind == reshard_kind::slice;
+      combines || divides || general || m.kind == ir::reshard_kind::all_reduce ||
+          m.kind == ir::reshard_kind::slice;
   if (!named_kind || (combines && lacks(m.from_dim)) || (divides && lacks(m.to_dim)) ||
       (combines && divides && m.from_dim == m.to_dim))
     return say(fault::reshard, o, -1, "names an axis that the tensor lacks");
   content const* c = read(b);
   moving const& f = facts_.moves(m, layout_[z(b)], layout_[z(o)]);
-  packing_space(general ? f.elements : f.wrong ? 0 : packing_scalars(m, buf(b).type), b);
+  packing_space(general ? f.elements : f.wrong ? 0 : ir::packing_scalars(m, buf(b).type), b);
   return deliver(c, layout_[z(b)], o);
 }
 
@@ -95,7 +96,8 @@ inline void replay::packing_space(i64 scalars, int b) {
   int const w = task_().workspace;
   i64 const have = w < 0 ? 0 : buf(w).bytes;
   i64 const need =
-      task_().devices.empty() ? 0 : saturating_mul(scalars, bytes_of(buf(b).type.type, q_.scalar_bytes));
+      task_().devices.empty() ? 0 : core::saturating_mul(scalars, bytes_of(buf(b).type.type,
+                                                                           q_.scalar_bytes));
   if (have < need) say(fault::bytes, w, -1, "has ", have, " bytes to pack in and needs ", need);
 }
 

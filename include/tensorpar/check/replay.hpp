@@ -87,7 +87,7 @@ class replay {
   training_graph const& t_;
   computation_graph const& g_;
   plan const& plan_;
-  sharding of_all_;                                         // of operators that belong to no other
+  ir::sharding of_all_;                                         // of operators that belong to no other
   program const& q_;
   facts& facts_;
   findings& out_;

@@ -50,7 +50,7 @@ class schedule_checker {
     return {static_cast<int>(k * b / size), static_cast<int>(((k + 1) * b - 1) / size)};
   }
   /// Everything that must have ended before e (C4's own stage and C5), in a fixed order.
-  template <topology S>
+  template <graph::topology S>
   std::vector<pass_entry> needs(S const& edges, std::vector<std::vector<int>> const& out,
                                 pass_entry const& e) const {
     std::vector<pass_entry> r;
@@ -61,7 +61,7 @@ class schedule_checker {
       for (int k = first; k <= last; ++k) r.push_back({other, e.what, k});
     };
     if (e.what == pass::forward)
-      for (int u : tensorpar::predecessors(edges, e.stage)) all(u);
+      for (int u : graph::predecessors(edges, e.stage)) all(u);
     else
       for (int u : out[idx(e.stage)]) all(u);
     return r;
@@ -82,20 +82,20 @@ class schedule_checker {
     }
     return good && p_.mini_batch >= 1;
   }
-  template <topology S> bool edges_fit(S const& edges) {
+  template <graph::topology S> bool edges_fit(S const& edges) {
     if (edges_ok_ < 0) edges_ok_ = look_at_edges(edges) ? 1 : 0;
     return edges_ok_ == 1;
   }
-  template <topology S> bool look_at_edges(S const& edges) {
-    bool good = tensorpar::node_count(edges) == stages();
+  template <graph::topology S> bool look_at_edges(S const& edges) {
+    bool good = graph::node_count(edges) == stages();
     if (!good) {
       find(schedule_fault::form, -1,
-           "edges of " + std::to_string(tensorpar::node_count(edges)) + " stages for " +
+           "edges of " + std::to_string(graph::node_count(edges)) + " stages for " +
                std::to_string(stages()));
       return false;
     }
     for (int s = 0; s < stages(); ++s)
-      for (int u : tensorpar::predecessors(edges, s)) {
+      for (int u : graph::predecessors(edges, s)) {
         if (u < 0 || u >= stages()) {
           find(schedule_fault::form, s, "an edge from " + say(u) + ", which does not exist, to " + say(s));
           good = false;
@@ -158,10 +158,10 @@ class schedule_checker {
 
   /// C5 between stages of one group can be read off the order; between groups a pass waits, which goes wrong
   /// only in a cycle.
-  template <topology S> void across_stages(S const& edges, bool whole) {
+  template <graph::topology S> void across_stages(S const& edges, bool whole) {
     std::vector<std::vector<int>> out(p_.stages.size());
     for (int s = 0; s < stages(); ++s)
-      for (int u : tensorpar::predecessors(edges, s)) {
+      for (int u : graph::predecessors(edges, s)) {
         i64 const a = p_.stages[idx(u)].micro_batch, b = p_.stages[idx(s)].micro_batch;
         if (a % b != 0 && b % a != 0) {
           whole = false;
@@ -199,7 +199,7 @@ class schedule_checker {
     if (whole && count_ == found_before) no_cycle(before, first);
   }
   void no_cycle(std::vector<std::vector<int>> const& before, std::vector<int> const& first) {
-    std::vector<int> const cycle = find_cycle(before);
+    std::vector<int> const cycle = graph::find_cycle(before);
     if (cycle.empty()) return;
     auto const entry = [&](int i, std::size_t& g) -> pass_entry const& {
       g = first.size() - 1;
@@ -223,8 +223,9 @@ class schedule_checker {
  public:
   explicit schedule_checker(pipeline const& p) : p_(p) {}
 
-  template <topology G, topology S> void structure(G const& operators, S const& edges, int devices) {
-    int const n = tensorpar::node_count(operators);
+  template <graph::topology G, graph::topology S>
+  void structure(G const& operators, S const& edges, int devices) {
+    int const n = graph::node_count(operators);
     std::vector<int> of(idx(n), -1);
     for (int s = 0; s < stages(); ++s) {
       auto const& nodes = p_.stages[idx(s)].nodes;
@@ -245,18 +246,18 @@ class schedule_checker {
                "operator " + std::to_string(v) + " is in " + say(of[idx(v)]) + " and in " + say(s));
         of[idx(v)] = s;
       }
-      if (exist && !is_convex(operators, nodes))
+      if (exist && !graph::is_convex(operators, nodes))
         find(schedule_fault::c1, s, say(s) + " is not convex: a path leaves it and comes back");
     }
     for (int v = 0; v < n; ++v)
       if (of[idx(v)] < 0) find(schedule_fault::c1, -1, "operator " + std::to_string(v) + " is in no stage");
     if (edges_fit(edges))
       for (int v = 0; v < n; ++v)
-        for (int u : tensorpar::predecessors(operators, v)) {
+        for (int u : graph::predecessors(operators, v)) {
           int const from = of[idx(u)], to = of[idx(v)];
           bool there = from < 0 || to < 0 || from == to;
           if (!there)
-            for (int s : tensorpar::predecessors(edges, to)) there = there || s == from;
+            for (int s : graph::predecessors(edges, to)) there = there || s == from;
           if (!there)
             find(schedule_fault::c2, to,
                  "operator " + std::to_string(u) + " of " + say(from) + " feeds operator " +
@@ -286,7 +287,7 @@ class schedule_checker {
       }
     }
   }
-  template <topology S> void orders(S const& edges) {
+  template <graph::topology S> void orders(S const& edges) {
     bool const sizes_good = sizes();   // report both
     bool good = edges_fit(edges) && sizes_good;
     for (int s = 0; s < stages(); ++s)
@@ -316,7 +317,7 @@ class schedule_checker {
 /// operators of two stages is an edge of `edges` (predecessor lists by stage, or any topology), and these
 /// lead from earlier stages to later ones. Groups are disjoint and within `devices`. Nothing found: valid. At
 /// most 100 findings, in a fixed order. O(stages * (V + E)).
-template <topology G, topology S>
+template <graph::topology G, graph::topology S>
 schedule_findings check_stages(G const& operators, S const& edges, pipeline const& p, int devices) {
   detail::schedule_checker c(p);
   c.structure(operators, edges, devices);
@@ -328,14 +329,14 @@ schedule_findings check_stages(G const& operators, S const& edges, pipeline cons
 /// samples, for micro-batch sizes of which one divides the other. A cycle of orders and dependencies is
 /// reported as a deadlock that names who waits for whom. At most 100 findings, in a fixed order. O(passes log
 /// passes + dependencies).
-template <topology S> schedule_findings check_orders(pipeline const& p, S const& edges) {
+template <graph::topology S> schedule_findings check_orders(pipeline const& p, S const& edges) {
   detail::schedule_checker c(p);
   c.orders(edges);
   return c.take();
 }
 
 /// Both.
-template <topology G, topology S>
+template <graph::topology G, graph::topology S>
 schedule_findings check_pipeline(G const& operators, S const& edges, pipeline const& p, int devices) {
   detail::schedule_checker c(p);
   c.structure(operators, edges, devices);

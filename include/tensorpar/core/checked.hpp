@@ -4,7 +4,7 @@
 #include <limits>
 #include <tensorpar/core/config.hpp>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// A tensor has at most so many elements (2^48). So its bytes, and those of thousands like it, are numbers of
 /// 64 bits.
@@ -21,4 +21,4 @@ constexpr i64 saturating_mul(i64 a, i64 b) {
   return a > std::numeric_limits<i64>::max() / b ? std::numeric_limits<i64>::max() : a * b;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace tensorpar::detail {
+namespace tensorpar::core::detail {
 
 /// The system's last complaint, as an error about `path`.
 [[noreturn]] inline void refuse(std::string const& what, std::string const& path, std::string const& valid) {
@@ -115,4 +115,4 @@ inline descriptor open_folder(int at, char const* path) {
   return d;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::core::detail

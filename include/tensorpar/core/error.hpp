@@ -34,7 +34,7 @@ class error : public std::runtime_error {
     std::string s = what;
     put(s, " (at ", where, ")");
     put(s, "; valid: ", valid, "");
-    return printable(s);
+    return core::printable(s);
   }
 };
 

@@ -7,7 +7,7 @@
 #include <tensorpar/core/config.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// FNV-1a over characters. Operators are told apart by this number, never by address: under
 /// -fsanitize=undefined g++ 12 does not take `&a == &b` of two inline variables as a constant expression.
@@ -50,4 +50,4 @@ inline std::string hex_of(u64 x) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

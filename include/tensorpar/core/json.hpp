@@ -11,7 +11,7 @@
 #include <tensorpar/core/read_file.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// A JSON value whose objects keep the order in which keys were written: what is written twice is the same
 /// text twice.
@@ -184,4 +184,4 @@ inline json read_json(std::string const& path) {
   return parse_json(read_file(path, "a readable JSON file"), path);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

@@ -38,11 +38,15 @@
 #pragma pop_macro("I")
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// Heterogeneous values (maps, sequences, structs) are Hana's; every header of this library that uses it
 /// comes through here.
-namespace hana = boost::hana;
+}  // namespace tensorpar::core
+
+namespace tensorpar { namespace hana = boost::hana; }
+
+namespace tensorpar::core {
 
 namespace detail {
 template <int Index, class T> struct type_leaf { using type = T; };
@@ -69,4 +73,4 @@ using type_at = typename decltype(detail::pick_type<Index>(
 template <class List> inline constexpr int type_count = detail::type_list_access<List>::size;
 template <class A, class B> using join_types = typename detail::join_lists<A, B>::type;
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

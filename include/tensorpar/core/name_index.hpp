@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::core::detail {
 
 /// A set of 64-bit hashes that is cheap to copy. What is not in it is new; what is in it may be another of
 /// the same hash, or gone, so that the caller looks. Amortised O(1).
@@ -33,4 +33,4 @@ class name_index {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::core::detail

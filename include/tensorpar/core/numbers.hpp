@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <tensorpar/core/config.hpp>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// How the compute times of a profile are to be read. Published inputs mix units: in dnn-partitioning's
 /// throughput layer graphs, and in Piper's `gnmt.json` and `resnet.json`, compute is in milliseconds while
@@ -29,4 +29,4 @@ namespace detail {
 /// An int as an index.
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

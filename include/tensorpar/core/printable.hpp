@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 namespace detail {
 
@@ -60,4 +60,4 @@ inline std::string printable(std::string_view s, std::size_t most = std::string_
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

@@ -5,7 +5,7 @@
 #include <tensorpar/core/descriptor.hpp>
 #include <tensorpar/core/index.hpp>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// A regular file to read by position. Throws `error` for a folder, a pipe or a device, at once and without
 /// waiting for it, and where the system refuses; `valid` is what the error says would do.
@@ -96,4 +96,4 @@ inline std::string read_text(std::string const& path, std::string const& valid =
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

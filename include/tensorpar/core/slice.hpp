@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <tensorpar/core/index.hpp>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// A non-owning view of n elements. `std::span` costs three times the steps in constant evaluation, and
 /// <span> 70 ms of header.
@@ -120,4 +120,4 @@ template <class T> struct zeroed {
 using zeros = zeroed<int>;
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

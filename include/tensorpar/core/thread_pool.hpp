@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 /// When the threads of a pool are started: `run` needs them with the first work of more than one unit,
 /// `run_each` from the beginning.
@@ -164,4 +164,4 @@ template <class Thread> class basic_thread_pool {
 };
 using thread_pool = basic_thread_pool<std::thread>;
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

@@ -11,7 +11,7 @@
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 
-namespace tensorpar {
+namespace tensorpar::core {
 
 namespace detail {
 
@@ -216,4 +216,4 @@ inline void write_whole_file(std::string const& path, std::string_view text) {
   out.finish();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::core

@@ -7,7 +7,7 @@
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/kinds/embedding.hpp>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// What share of a machine's peak rates is reached, and how the links are used.
 /// The defaults for compute and memory are those of PyTorch's AutoParallel (0.7 of both peaks); NCCL's ring
@@ -29,7 +29,7 @@ inline constexpr analytical_options measured_rates{1, 1, 1, 0, collective_algori
 
 /// Bytes that an operator reads and writes: all of its parts once, but of an embedding's table only the rows
 /// that are looked up.
-inline double bytes_touched(any_op const& op, shapes in, shapes out, i64 scalar_bytes) {
+inline double bytes_touched(op::any_op const& op, shapes in, shapes out, i64 scalar_bytes) {
   double sum = 0;
   for (shape const& s : in) sum += bytes_of(s, scalar_bytes);
   for (shape const& s : out) sum += bytes_of(s, scalar_bytes);
@@ -37,7 +37,7 @@ inline double bytes_touched(any_op const& op, shapes in, shapes out, i64 scalar_
   if ((one || bag) && in.n > 1) {
     double const table = bytes_of(in[1], scalar_bytes);
     double const rows = static_cast<double>(in[0].elements()) *
-                        static_cast<double>(in[1].last().n * bytes_of(in[1].type, scalar_bytes));
+                        static_cast<double>(in[1].last().n * tensorpar::bytes_of(in[1].type, scalar_bytes));
     if (rows < table) sum -= table - rows;
   }
   return sum;
@@ -62,27 +62,27 @@ struct analytical {
   }
 
   double seconds(reshard_query const& q) const {
-    if (q.step.kind == reshard_kind::exchange)
+    if (q.step.kind == ir::reshard_kind::exchange)
       return q.before ? exchange(q, *q.before, *q.after)
                       : exchange(q, layout_extents(q.step.before), layout_extents(q.step.after));
     double const before = part_bytes(q.step.before, q.logical, q.scalar_bytes);
     auto const link = [&](int level, i64 senders) { return link_at(q.on, level, senders); };
     switch (q.step.kind) {
-      case reshard_kind::slice: return keep(q);
-      case reshard_kind::exchange: break;
-      case reshard_kind::all_reduce:
+      case ir::reshard_kind::slice: return keep(q);
+      case ir::reshard_kind::exchange: break;
+      case ir::reshard_kind::all_reduce:
         return worst(
             q, [&](group_levels const& g) { return layered::all_reduce(g, before, link, use.algorithm); });
-      case reshard_kind::reduce_scatter:
+      case ir::reshard_kind::reduce_scatter:
         return worst(q, [&](group_levels const& g) {
           return layered::reduce_scatter(g, before, link, use.algorithm);
         });
-      case reshard_kind::all_gather:
+      case ir::reshard_kind::all_gather:
         return worst(q, [&](group_levels const& g) {
           return layered::reduce_scatter(g, before * static_cast<double>(layered::size(g)), link,
                                          use.algorithm);
         });
-      case reshard_kind::all_to_all:
+      case ir::reshard_kind::all_to_all:
         return worst(
             q, [&](group_levels const& g) { return layered::all_to_all(g, before, link, use.algorithm); });
     }
@@ -149,4 +149,4 @@ struct analytical {
 };
 static_assert(cost_model<analytical>);
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

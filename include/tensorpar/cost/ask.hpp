@@ -5,7 +5,7 @@
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::cost::detail {
 
 [[noreturn, gnu::noinline, gnu::cold]] inline void no_time(double s, std::string const& call,
                                                            std::string const& of) {
@@ -18,14 +18,15 @@ namespace tensorpar::detail {
 template <prices_compute M> double ask(M const& model, compute_query const& q) {
   double const s = model.seconds(q);
   if (!(s >= 0 && s <= std::numeric_limits<double>::max()))
-    no_time(s, "seconds(compute_query)", spell(q.op) + (q.in.empty() ? "" : " on " + spell(q.in[0])));
+    no_time(s, "seconds(compute_query)", op::spell(q.op) + (q.in.empty() ? "" : " on " + op::spell(q.in[0])));
   return s;
 }
 template <prices_moves M> double ask(M const& model, reshard_query const& q) {
   double const s = model.seconds(q);
   if (!(s >= 0 && s <= std::numeric_limits<double>::max()))
-    no_time(s, "seconds(reshard_query)", std::string(name_of(q.step.kind)) + " of " + spell(q.logical));
+    no_time(s, "seconds(reshard_query)", std::string(ir::name_of(q.step.kind)) + " of "
+            + op::spell(q.logical));
   return s;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::cost::detail

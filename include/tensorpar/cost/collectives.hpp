@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/groups.hpp>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// A link as one device sees it: a message of b bytes takes latency + b / bandwidth. Latency in seconds,
 /// bandwidth in bytes/s.
@@ -162,4 +162,4 @@ double all_to_all(group_levels const& g, double bytes, Link&& link, collective_a
 
 }  // namespace layered
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

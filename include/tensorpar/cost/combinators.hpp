@@ -9,7 +9,7 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// The kinds of queries that a calibration treats alike. An operator's loops decide. It is a contraction if
 /// two operands share a loop that the results lack, while each has a loop that the other lacks; then every
@@ -32,9 +32,9 @@ constexpr char const* name_of(cost_family f) {
                                "all_gather",  "all_to_all", "keep",        "exchange"};
   return n[static_cast<int>(f)];
 }
-inline cost_family family_of(any_op const& op, shapes in) {
+inline cost_family family_of(op::any_op const& op, shapes in) {
   int const activations = op.op->arity < 0 ? in.n : op.op->arity < in.n ? op.op->arity : in.n;
-  loops const p = op.op->pattern(op.attr, {in.p, activations});
+  op::loops const p = op.op->pattern(op.attr, {in.p, activations});
   // loop n: the leading axes together
   auto reads = [&](int i, int k) { return i == p.n ? p.lead_in[k] : p.l[i].in[k] != -1; };
   bool lead_out = false, reduces = false;
@@ -53,12 +53,12 @@ inline cost_family family_of(any_op const& op, shapes in) {
     }
   return reduces ? cost_family::reduction : cost_family::elementwise;
 }
-constexpr cost_family family_of(reshard_kind k) {
+constexpr cost_family family_of(ir::reshard_kind k) {
   return static_cast<cost_family>(static_cast<int>(cost_family::all_reduce) + static_cast<int>(k));
 }
-static_assert(family_of(reshard_kind::all_reduce) == cost_family::all_reduce &&
-              family_of(reshard_kind::slice) == cost_family::keep &&
-              family_of(reshard_kind::exchange) == cost_family::exchange);
+static_assert(family_of(ir::reshard_kind::all_reduce) == cost_family::all_reduce &&
+              family_of(ir::reshard_kind::slice) == cost_family::keep &&
+              family_of(ir::reshard_kind::exchange) == cost_family::exchange);
 
 /// M with its answers multiplied: all operators by one factor, all reshards by another. Keeps M's laws
 /// except "keep costs at most a copy", which needs moves <= compute. Precondition: factors are finite and not
@@ -125,7 +125,7 @@ template <class M> class cached {
   explicit cached(M base) : base_(std::move(base)) {}
 
   double seconds(compute_query const& q) const {
-    hasher h;
+    core::hasher h;
     h.add(q.op.hash()).add(q.scalar_bytes).add(q.in.n);
     for (shapes const& side : {q.in, q.out}) for (shape const& s : side) add(h, s);
     h.add(q.device.flops).add(q.device.memory_bandwidth).add(q.device.launch);
@@ -142,12 +142,12 @@ template <class M> class cached {
   }
   double seconds(reshard_query const& q) const {
     std::size_t const on = machine_number(q.on);
-    hasher h;
+    core::hasher h;
     h.add(q.step.kind).add(q.step.from_dim).add(q.step.to_dim).add(q.scalar_bytes).add(on);
-    for (group_axis const& g : q.step.group) h.add(g.degree).add(g.stride);
-    for (layout const* l : {&q.step.before, &q.step.after}) {
+    for (ir::group_axis const& g : q.step.group) h.add(g.degree).add(g.stride);
+    for (ir::layout const* l : {&q.step.before, &q.step.after}) {
       h.add(l->start).add(l->axes.size());
-      for (layout_axis const& a : l->axes) h.add(a.kind).add(a.dim).add(a.degree).add(a.stride);
+      for (ir::layout_axis const& a : l->axes) h.add(a.kind).add(a.dim).add(a.degree).add(a.stride);
     }
     add(h, q.logical);
     u64 const key = h.value();
@@ -168,7 +168,7 @@ template <class M> class cached {
 
  private:
   struct compute_entry {
-    any_op op;
+    op::any_op op;
     std::vector<shape> in, out;
     i64 scalar_bytes;
     device_kind device;
@@ -184,13 +184,13 @@ template <class M> class cached {
     }
   };
   struct move_entry {
-    reshard_step step;
+    ir::reshard_step step;
     shape logical;
     i64 scalar_bytes;
     std::size_t on;
     double seconds;
   };
-  static void add(hasher& h, shape const& s) {
+  static void add(core::hasher& h, shape const& s) {
     h.add(s.rank).add(s.type);
     for (int i = 0; i < s.rank; ++i) h.add(s.d[i].n);
   }
@@ -211,4 +211,4 @@ template <class M> class cached {
   mutable i64 hits_ = 0, misses_ = 0;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

@@ -5,13 +5,13 @@
 #include <tensorpar/cost/groups.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// One operator on one device: the extents of the parts that this device reads (activations, then weights)
 /// and writes.
 /// Refers to its arguments: valid while they live, as an argument of a call does.
 struct compute_query {
-  any_op const& op;
+  op::any_op const& op;
   shapes in, out;
   i64 scalar_bytes;            // of a real number
   device_kind const& device;
@@ -22,12 +22,12 @@ struct compute_query {
 struct layout_extents {
   i64 size = 1, parts = 1, sums = 1, last = 0, degree[shape::max_rank] = {1, 1, 1, 1, 1, 1};
   layout_extents() = default;
-  explicit layout_extents(layout const& l) : last(l.start) {
-    for (layout_axis const& x : l.axes) {
+  explicit layout_extents(ir::layout const& l) : last(l.start) {
+    for (ir::layout_axis const& x : l.axes) {
       size *= x.degree;
       last += (x.degree - 1) * x.stride;
-      if (x.kind == part_kind::partial) sums *= x.degree;
-      if (x.kind != part_kind::shard) continue;
+      if (x.kind == ir::part_kind::partial) sums *= x.degree;
+      if (x.kind != ir::part_kind::shard) continue;
       parts *= x.degree;
       degree[x.dim] *= x.degree;
     }
@@ -38,7 +38,7 @@ static_assert(shape::max_rank == 6);
 /// One step of a reshard on a machine, for its slowest group. `logical` is the whole tensor's shape;
 /// `step.before` and `step.after` say who holds which part of it.
 struct reshard_query {
-  reshard_step const& step;
+  ir::reshard_step const& step;
   shape const& logical;
   i64 scalar_bytes;
   machine const& on;
@@ -50,13 +50,13 @@ struct reshard_query {
 
 /// Bytes of a tensor's elements: integers as they are, real numbers in the size that is trained with.
 constexpr double bytes_of(shape const& s, i64 scalar_bytes) {
-  return static_cast<double>(s.elements()) * static_cast<double>(bytes_of(s.type, scalar_bytes));
+  return static_cast<double>(s.elements()) * static_cast<double>(tensorpar::bytes_of(s.type, scalar_bytes));
 }
 
 /// Bytes of one device's part, without a copy of the shape.
-inline double part_bytes(layout const& l, shape const& s, i64 scalar_bytes) {
+inline double part_bytes(ir::layout const& l, shape const& s, i64 scalar_bytes) {
   i64 parts = 1;
-  for (layout_axis const& a : l.axes) if (a.kind == part_kind::shard) parts *= a.degree;
+  for (ir::layout_axis const& a : l.axes) if (a.kind == ir::part_kind::shard) parts *= a.degree;
   return bytes_of(s, scalar_bytes) / static_cast<double>(parts);
 }
 
@@ -133,4 +133,4 @@ using cost_model_lack = std::conditional_t<
                                         M>,
                        std::true_type>>;
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

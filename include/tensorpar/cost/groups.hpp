@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// One group of devices seen from the links, innermost level first: at level l the group falls into equal
 /// parts of `fan[l]` sub-groups each; the product over all levels is the group's size. `even` is false where
@@ -31,8 +31,8 @@ namespace detail {
 struct few_axes {
   static constexpr int max = 24;
   int n = 0;
-  group_axis a[max]{};
-  bool add(group_axis x) {
+  ir::group_axis a[max]{};
+  bool add(ir::group_axis x) {
     if (x.degree <= 1) return true;
     if (n == max) return false;
     int i = n++;
@@ -44,17 +44,17 @@ struct few_axes {
 
 /// The mesh and the group as digits of one mixed radix that the link levels share: then all groups lie alike,
 /// and each level's fan is a product. Returns false where that is not so. O(axes * levels).
-inline bool levels_by_digits(reshard_step const& m, machine const& on, group_levels& r) {
+inline bool levels_by_digits(ir::reshard_step const& m, machine const& on, group_levels& r) {
   few_axes mesh;
-  for (layout_axis const& x : m.before.axes) if (!mesh.add({x.degree, x.stride})) return false;
+  for (ir::layout_axis const& x : m.before.axes) if (!mesh.add({x.degree, x.stride})) return false;
   for (int i = 0; i < mesh.n; ++i) {
-    group_axis const x = mesh.a[i];
+    ir::group_axis const x = mesh.a[i];
     if (i && x.stride % (mesh.a[i - 1].stride * mesh.a[i - 1].degree)) return false;
     // so that adding a digit never carries
     if (m.before.start / x.stride % x.degree) return false;
   }
   // how many digits of x fit into a block of consecutive devices
-  auto inside = [](group_axis const& x, i64 block, i64& n) {
+  auto inside = [](ir::group_axis const& x, i64 block, i64& n) {
     i64 const end = x.stride * x.degree;
     if (block % end == 0) n *= x.degree;
     else if (x.stride % block == 0) {}
@@ -71,7 +71,7 @@ inline bool levels_by_digits(reshard_step const& m, machine const& on, group_lev
       if (outermost) all *= mesh.a[i].degree;
       else if (!inside(mesh.a[i], block, all)) return false;
     }
-    for (group_axis const& x : m.group) {
+    for (ir::group_axis const& x : m.group) {
       if (outermost) members *= x.degree;
       else if (!inside(x, block, members)) return false;
     }
@@ -85,12 +85,12 @@ inline bool levels_by_digits(reshard_step const& m, machine const& on, group_lev
 
 /// The mesh axes that are not the groups': their digits tell the groups apart. Precondition: each group axis
 /// lies within one mesh axis.
-inline std::vector<group_axis> axes_beside_groups(reshard_step const& m) {
-  std::vector<group_axis> rest;
-  for (layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
-  for (group_axis const& g : m.group)
+inline std::vector<ir::group_axis> axes_beside_groups(ir::reshard_step const& m) {
+  std::vector<ir::group_axis> rest;
+  for (ir::layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
+  for (ir::group_axis const& g : m.group)
     for (std::size_t k = 0; k < rest.size(); ++k) {
-      group_axis const a = rest[k];
+      ir::group_axis const a = rest[k];
       if (g.stride < a.stride || g.stride * g.degree > a.stride * a.degree || g.stride % a.stride) continue;
       rest[k] = {g.stride / a.stride, a.stride};
       rest.push_back({a.stride * a.degree / (g.stride * g.degree), g.stride * g.degree});
@@ -100,9 +100,9 @@ inline std::vector<group_axis> axes_beside_groups(reshard_step const& m) {
 }
 
 /// Every group of the step, members in the order of the group's axes.
-inline std::vector<std::vector<int>> groups_of(reshard_step const& m) {
-  auto sharding_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
-    for (group_axis const& a : axes) {
+inline std::vector<std::vector<int>> groups_of(ir::reshard_step const& m) {
+  auto sharding_over = [](std::vector<int> from, std::vector<ir::group_axis> const& axes) {
+    for (ir::group_axis const& a : axes) {
       std::vector<int> next;
       for (int b : from)
         for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
@@ -117,11 +117,11 @@ inline std::vector<std::vector<int>> groups_of(reshard_step const& m) {
 }
 
 /// start + every combination of the axes' steps, ascending.
-inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
+inline std::vector<i64> places(i64 start, std::vector<ir::group_axis> axes) {
   std::sort(axes.begin(), axes.end(),
-            [](group_axis const& a, group_axis const& b) { return a.stride > b.stride; });
+            [](ir::group_axis const& a, ir::group_axis const& b) { return a.stride > b.stride; });
   std::vector<i64> r{start}, next;
-  for (group_axis const& a : axes) {
+  for (ir::group_axis const& a : axes) {
     next.clear();
     for (i64 b : r) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + i * a.stride);
     r.swap(next);
@@ -132,18 +132,18 @@ inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
 
 /// A progression that falls into blocks of devices in the same ways: where blocks of `period` devices repeat,
 /// so do its steps.
-inline group_axis shortened(group_axis a, i64 period) {
+inline ir::group_axis shortened(ir::group_axis a, i64 period) {
   i64 const turn = period / std::gcd(a.stride, period);
   if (a.degree > 3 * turn) a.degree = 2 * turn + a.degree % turn;
   return a;
 }
 
 /// The most devices of a mesh in one block of so many.
-inline i64 max_in_block(layout const& mesh, i64 block) {
+inline i64 max_in_block(ir::layout const& mesh, i64 block) {
   few_axes axes;
   bool dense = true;
   i64 size = 1;
-  for (layout_axis const& x : mesh.axes) {
+  for (ir::layout_axis const& x : mesh.axes) {
     dense = axes.add({x.degree, x.stride}) && dense;
     size *= x.degree;
   }
@@ -154,8 +154,8 @@ inline i64 max_in_block(layout const& mesh, i64 block) {
     i64 const first = block - mesh.start % block;
     return size <= first ? size : size - first >= block ? block : std::max(first, size - first);
   }
-  std::vector<group_axis> all;
-  for (layout_axis const& x : mesh.axes) all.push_back({x.degree, x.stride});
+  std::vector<ir::group_axis> all;
+  for (ir::layout_axis const& x : mesh.axes) all.push_back({x.degree, x.stride});
   i64 most = 0, n = 0, last = -1;
   for (i64 d : places(mesh.start, std::move(all))) {
     n = d / block == last ? n + 1 : 1;
@@ -169,7 +169,7 @@ inline i64 max_in_block(layout const& mesh, i64 block) {
 /// blocks apart lie alike, and long progressions repeat, so few devices are looked at. O(p^2 + p * group *
 /// levels) for the least common multiple p of the blocks, with groups of about 3 p devices at most where one
 /// axis makes them.
-inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machine const& on) {
+inline std::vector<group_levels> levels_by_residues(ir::reshard_step const& m, machine const& on) {
   int const levels = static_cast<int>(on.links.size()) < group_levels::max_levels
                          ? static_cast<int>(on.links.size())
                          : group_levels::max_levels;
@@ -178,7 +178,7 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
     period = std::lcm(period, static_cast<i64>(on.links[idx(l)].group));
   std::vector<char> residue(idx(period), 0), next;
   residue[idx(m.before.start % period)] = 1;
-  for (group_axis const& a : axes_beside_groups(m)) {
+  for (ir::group_axis const& a : axes_beside_groups(m)) {
     next.assign(residue.size(), 0);
     i64 const turn = period / std::gcd(a.stride, period), n = a.degree < turn ? a.degree : turn;
     for (i64 r = 0; r < period; ++r)
@@ -187,15 +187,15 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
     residue.swap(next);
   }
   i64 size = 1;
-  std::vector<group_axis> axes = m.group;
-  for (group_axis const& a : axes) size *= a.degree;
+  std::vector<ir::group_axis> axes = m.group;
+  for (ir::group_axis const& a : axes) size *= a.degree;
   i64 span = 1;
   std::sort(axes.begin(), axes.end(),
-            [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+            [](ir::group_axis const& a, ir::group_axis const& b) { return a.stride < b.stride; });
   // one progression where one begins as the other ends
   std::size_t kept = 0;
   for (std::size_t k = 1; k < axes.size(); ++k) {
-    group_axis& last = axes[kept];
+    ir::group_axis& last = axes[kept];
     if (axes[k].stride == last.stride * last.degree) last.degree *= axes[k].degree;
     else axes[++kept] = axes[k];
   }
@@ -238,7 +238,7 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
 
 /// Every distinct way in which the step's groups lie over the links, most often one: it depends on the
 /// devices and the groups alone.
-inline std::vector<group_levels> ways_to_lie(reshard_step const& m, machine const& on) {
+inline std::vector<group_levels> ways_to_lie(ir::reshard_step const& m, machine const& on) {
   group_levels x;
   x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size())
                                                                           : group_levels::max_levels;
@@ -249,7 +249,7 @@ inline std::vector<group_levels> ways_to_lie(reshard_step const& m, machine cons
 /// Calls `visit(group_levels const&)` for every distinct way in which the step's groups lie over the links
 /// (most often one), and returns the largest answer. O(axes * levels) and no allocation where mesh and link
 /// levels nest; else as `levels_by_residues`.
-template <class Visit> double worst_group(reshard_step const& m, machine const& on, Visit&& visit) {
+template <class Visit> double worst_group(ir::reshard_step const& m, machine const& on, Visit&& visit) {
   group_levels x;
   x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size())
                                                                           : group_levels::max_levels;
@@ -262,4 +262,4 @@ template <class Visit> double worst_group(reshard_step const& m, machine const& 
   return worst;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

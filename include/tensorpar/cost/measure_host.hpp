@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// What one core reaches, and what two threads need to hand something over.
 struct host_rates {
@@ -122,4 +122,4 @@ inline machine host_machine(int devices, host_rates const& h, i64 memory = i64{8
   return {"this machine", {k}, std::vector<int>(idx(devices), 0), {l}};
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

@@ -12,7 +12,7 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <tuple>
 
-namespace tensorpar {
+namespace tensorpar::cost {
 
 /// What a measurement is of: operator and attributes (by stable hash), the extents of the parts, the scalar's
 /// size, the kind of device.
@@ -41,7 +41,7 @@ inline profile_key profile_key_of(compute_query const& q) {
   profile_key k{std::string(q.op.op->name), q.op.hash(), q.scalar_bytes, {}, q.device.name};
   auto put = [&](shapes s) {
     for (shape const& x : s) {
-      k.shapes += name_of(x.type);
+      k.shapes += tensorpar::name_of(x.type);
       k.shapes += '[';
       for (int i = 0; i < x.rank; ++i) k.shapes.append(i ? "," : "").append(std::to_string(x.d[i].n));
       k.shapes += "] ";
@@ -81,7 +81,7 @@ template <class T> bool read_number(std::string_view s, T& x, int base = 10) {
   return r.ec == std::errc() && r.ptr == s.data() + s.size() && !s.empty();
 }
 inline std::string profile_sum(std::string_view body, std::size_t entries) {
-  u64 const h = hasher().add(body).add(entries).value();
+  u64 const h = core::hasher().add(body).add(entries).value();
   char b[24];
   return std::string(b, std::to_chars(b, b + sizeof b, h, 16).ptr);
 }
@@ -105,7 +105,7 @@ inline std::string write_profiles(profile_table const& t) {
 /// The table that a text holds. Throws `error` naming the file and line: another version, a cut or edited
 /// file, a number out of range.
 inline profile_table parse_profiles(std::string_view text, std::string const& where) {
-  require_text(text, where);
+  core::require_text(text, where);
   profile_table t;
   std::size_t at = 0, line = 0;
   auto fail = [&](std::string const& what, std::string const& valid) {
@@ -159,11 +159,11 @@ inline profile_table parse_profiles(std::string_view text, std::string const& wh
 
 /// The table in a file. Throws `error` as parse_profiles does, and where the file cannot be read.
 inline profile_table read_profiles(std::string const& path) {
-  return parse_profiles(read_file(path, "a file written by save_profiles"), path);
+  return parse_profiles(core::read_file(path, "a file written by save_profiles"), path);
 }
 /// Replaces the file as write_whole_file does (core/whole_file.hpp). Throws `error` if the system refuses.
 inline void save_profiles(profile_table const& t, std::string const& path) {
-  write_whole_file(path, write_profiles(t));
+  core::write_whole_file(path, write_profiles(t));
 }
 
 enum class when_missing : int { ask_fallback, refuse };
@@ -185,7 +185,7 @@ template <class Fallback> class profiled {
     profile_key const k = profile_key_of(q);
     if (operator_profile const* p = table_.find(k)) return p->seconds;
     if (missing_ == when_missing::refuse)
-      throw error("no measurement of " + spell(q.op) + " on " + k.shapes,
+      throw error("no measurement of " + op::spell(q.op) + " on " + k.shapes,
                   "profiles of device \"" + k.device + "\"",
                   std::to_string(table_.size()) + " measured entries; measure this one too");
     notes_.insert(k);
@@ -204,4 +204,4 @@ template <class Fallback> class profiled {
   mutable std::set<profile_key> notes_;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::cost

@@ -16,7 +16,7 @@
 namespace tensorpar::detail {
 
 /// An operator when nothing is trained: dropout drops nothing.
-inline any_op evaluated(any_op const& o) { return o.is<dropout>() ? any_op(dropout{0, 0}) : o; }
+inline op::any_op evaluated(op::any_op const& o) { return o.is<dropout>() ? op::any_op(dropout{0, 0}) : o; }
 
 /// By task: is it needed to make these buffers from inputs and from what is kept between steps? So are the
 /// tasks before which the host feeds an input that they read, and the other halves of exchanges. Law: in
@@ -52,13 +52,13 @@ template <class Scalar, class Memory> class evaluation {
     std::vector<std::vector<Scalar>> part;
   };
   program const& program_;
-  device_memory<Scalar, Memory> const& memory_;
+  exec::detail::device_memory<Scalar, Memory> const& memory_;
   std::vector<std::string> names_;
   std::vector<piece> pieces_;                      // by name, then by sample
   std::map<std::size_t, std::vector<std::size_t>> made_at_;          // by task: pieces
   std::vector<char> needed_;                       // by task
   std::vector<bool> used_;                         // by value: is it an input that this process feeds?
-  any_op const all_kept_ = dropout{0, 0};
+  op::any_op const all_kept_ = dropout{0, 0};
 
   buffer const& buffer_of(piece const& p) const {
     return program_.buffers[idx(p.buffer)];
@@ -97,8 +97,8 @@ template <class Scalar, class Memory> class evaluation {
  public:
   /// Throws `error` for a name that is no output of the model, and for an output that no task leaves in
   /// memory.
-  evaluation(training_graph const& t, program const& p, device_memory<Scalar, Memory> const& memory,
-             std::vector<std::string> names)
+  evaluation(training_graph const& t, program const& p,
+             exec::detail::device_memory<Scalar, Memory> const& memory, std::vector<std::string> names)
       : program_(p), memory_(memory), used_(t.graph.values.size(), false) {
     for (std::string& n : names)
       if (std::find(names_.begin(), names_.end(), n) == names_.end()) names_.push_back(std::move(n));
@@ -132,11 +132,11 @@ template <class Scalar, class Memory> class evaluation {
   }
   bool needs(std::size_t task) const { return needed_[task]; }
   /// Who talks to whom in this pass.
-  traffic messages() const { return traffic_of(program_, &needed_); }
+  exec::traffic messages() const { return exec::traffic_of(program_, &needed_); }
   /// By value: does a task read it here?
   std::vector<bool> const& used() const { return used_; }
   /// The call as it is when nothing is trained.
-  void adapt(kernel_call& c) const {
+  void adapt(exec::kernel_call& c) const {
     if (!c.op->is<dropout>()) return;
     c.op = &all_kept_;
     c.arguments = nullptr;
@@ -151,11 +151,12 @@ template <class Scalar, class Memory> class evaluation {
     for (std::size_t k : at->second) {
       piece& p = pieces_[k];
       buffer const& q = buffer_of(p);
-      if (!memory_.has(p.buffer, device) || !is_first_copy(q.where, device)) continue;
+      if (!memory_.has(p.buffer, device) || !exec::detail::is_first_copy(q.where, device)) continue;
       auto const i = idx(std::lower_bound(q.devices.begin(), q.devices.end(), device) -
                                               q.devices.begin());
-      p.part[i].resize(idx(part_of(q.where, q.type).elements()));
-      read_reals(memory_.memory(device), p.part[i], memory_.address(p.buffer, device), q.type.type);
+      p.part[i].resize(idx(ir::part_of(q.where, q.type).elements()));
+      exec::detail::read_reals(memory_.memory(device), p.part[i], memory_.address(p.buffer, device),
+                               q.type.type);
     }
   }
   /// After the pass: whole outputs by name, one micro-batch after the other, on every process. Parts of a sum
@@ -164,16 +165,16 @@ template <class Scalar, class Memory> class evaluation {
     std::map<std::string, std::vector<Scalar>> r;
     for (piece const& p : pieces_) {
       buffer const& q = buffer_of(p);
-      tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+      op::tensor_block const whole = ir::block_of(ir::layout{}, q.type, std::vector<i64>{});
       std::vector<Scalar> all(idx(q.type.elements())), part;
       for (std::size_t k = 0; k < q.devices.size(); ++k) {
         int const d = q.devices[k];
-        if (!is_first_copy(q.where, d)) continue;
-        tensor_block const mine = block_of(q.where, q.type, d);
+        if (!exec::detail::is_first_copy(q.where, d)) continue;
+        op::tensor_block const mine = ir::block_of(q.where, q.type, d);
         part = p.part[k];
         part.resize(idx(mine.elements()));
-        share(world, d, part.data(), part.size() * sizeof(Scalar));
-        add_box(mine, mine, part.data(), whole, all.data());
+        exec::detail::share(world, d, part.data(), part.size() * sizeof(Scalar));
+        exec::add_box(mine, mine, part.data(), whole, all.data());
       }
       std::vector<Scalar>& to = r[names_[p.name]];
       to.insert(to.end(), all.begin(), all.end());

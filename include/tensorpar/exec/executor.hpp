@@ -51,9 +51,10 @@ namespace tensorpar {
 /// error on all when they are made.
 template <class Compute, class Comm>
   // compute_policy, or the name of what is missing
-  requires(require_compute_policy<Compute>() &&
-           require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
-           require_communicator<Comm, detail::narrow_of<Compute>>() && require_same_memory<Compute, Comm>())
+  requires(exec::require_compute_policy<Compute>() &&             // full_communicator, likewise
+           exec::require_communicator<Comm, typename Compute::scalar_type>() &&
+           exec::require_communicator<Comm, exec::detail::narrow_of<Compute>>() &&
+           exec::require_same_memory<Compute, Comm>())
 class executor {
  public:
   using scalar = typename Compute::scalar_type;
@@ -65,15 +66,15 @@ class executor {
   /// program of something else (exec/step/program_check.hpp). `make`, here and below: makes the world
   /// (exec/comm/world_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
   /// policies, if it can, in streams and memory of the caller's.
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  explicit executor(detail::step_to_run s, Make const& make = {})
-      : executor(ready_to_run{}, detail::ready<Compute>(std::move(s)), make) {}
+  template <exec::world_maker<Comm> Make = exec::detail::own_world<Comm>>
+  explicit executor(exec::detail::step_to_run s, Make const& make = {})
+      : executor(ready_to_run{}, exec::detail::ready<Compute>(std::move(s)), make) {}
   /// The step of any plan that was made for this graph: the forward graph, whose loss is "loss" (else see
   /// exec/step/step_for.hpp), of a plan with stages or without; or a training graph.
-  template <class Graph, world_maker<Comm> Make = detail::own_world<Comm>>
+  template <class Graph, exec::world_maker<Comm> Make = exec::detail::own_world<Comm>>
     requires(std::same_as<Graph, computation_graph> || std::same_as<Graph, training_graph>)
   executor(Graph graph, plan p, Make const& make = {})
-      : executor(detail::step_from<Compute>(std::move(graph), std::move(p)), make) {}
+      : executor(exec::detail::step_from<Compute>(std::move(graph), std::move(p)), make) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -100,7 +101,7 @@ class executor {
   /// every plan.
   void initialise(u64 seed) {
     run_.seed = seed;
-    detail::each_initial_value<scalar>(graph_, seed,
+    exec::detail::each_initial_value<scalar>(graph_, seed,
                                        [&](int value, std::vector<scalar> const& all) { store(value, all); });
     run_.steps = 0;
   }
@@ -109,7 +110,7 @@ class executor {
   /// (ir/mixed_precision.hpp) into its master, whose elements stay where they round to those given.
   /// Parameters that no task reads have no buffer and are skipped.
   void store(int value, std::vector<scalar> const& all) {
-    int const b = detail::kept_buffer(graph_, memory_, value);
+    int const b = exec::detail::kept_buffer(graph_, memory_, value);
     if (b < 0) return;
     if (i64 const n = program_.buffers[idx(b)].type.elements();
         static_cast<i64>(all.size()) != n)
@@ -126,7 +127,7 @@ class executor {
   /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a
   /// value that is neither.
   std::vector<scalar> fetch(int value) const {
-    int const b = detail::kept_buffer(graph_, memory_, value);
+    int const b = exec::detail::kept_buffer(graph_, memory_, value);
     return b < 0 ? std::vector<scalar>{} : memory_.gather(b, run_.world);
   }
   /// Do all copies of every parameter and state agree in every bit?
@@ -136,7 +137,7 @@ class executor {
   /// break off in the middle.
   void forget() { given_.assign(given_.size(), false); }
   /// Has every parameter that a task reads been given values?
-  bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
+  bool has_values() const { return exec::detail::without_values(graph_, memory_, given_) < 0; }
   /// Has a step failed in the middle, where parameters may be half updated, or the world? An evaluation on
   /// threads of one process that fails changes nothing, and the executor goes on.
   bool failed() const { return run_.failure != nullptr; }
@@ -155,9 +156,10 @@ class executor {
   /// are updated then, the step is not counted, and the executor goes on.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     run_.begin(graph_.graph, "step", [&] {
-      detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
-      return std::vector<shared_fact>{
-          {"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
+      exec::detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch,
+                               learning_rate);
+      return std::vector<exec::shared_fact>{
+          {"learning rate", exec::detail::fact_of(learning_rate), exec::shared_fact::kind::real}};
     });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = run_.steps, .seed = run_.seed, .learning_rate = learning_rate}, record, nullptr);
@@ -181,11 +183,12 @@ class executor {
                                                       std::vector<std::string> outputs) {
     std::optional<evaluation> pass;
     run_.begin(graph_.graph, "evaluate", [&] {
-      hasher names;
+      core::hasher names;
       for (std::string const& name : outputs) names.add(std::string_view(name));
       pass.emplace(graph_, program_, memory_, std::move(outputs));
-      detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
-      return std::vector<shared_fact>{{"outputs with hash", names.value(), shared_fact::kind::hash}};
+      exec::detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
+      return std::vector<exec::shared_fact>{{"outputs with hash", names.value(),
+                                             exec::shared_fact::kind::hash}};
     });
     run_all(batch, {.step = run_.steps, .seed = run_.seed}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
@@ -198,7 +201,7 @@ class executor {
   }
 
  private:
-  using tasks_type = detail::worker_tasks<Compute, Comm>;
+  using tasks_type = exec::detail::worker_tasks<Compute, Comm>;
   using memory_type = typename tasks_type::memory_type;
   using evaluation = detail::evaluation<scalar, memory_type>;
   static constexpr bool queued = tasks_type::queued, orders_messages = tasks_type::orders_messages;
@@ -207,17 +210,17 @@ class executor {
   training_graph graph_;
   tensorpar::plan plan_;
   tensorpar::program program_;
-  mutable detail::joined_run<typename Comm::world> run_;   // also reading may take the other processes
+  mutable exec::detail::joined_run<typename Comm::world> run_;   // also reading may take the other processes
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
-  thread_pool workers_;
-  detail::device_memory<scalar, memory_type> memory_;
+  core::thread_pool workers_;
+  exec::detail::device_memory<scalar, memory_type> memory_;
   tasks_type tasks_;                                // of this process, ready to run
   std::vector<bool> given_;                         // by value: stored at least once
   std::vector<int> master_;                         // by value: see masters_of
-  traffic traffic_;                                 // of a step, where devices are queues
+  exec::traffic traffic_;                                 // of a step, where devices are queues
   detail::step_numbers told_;                       // the buffers that a step's result is read from
-  detail::batch_check batches_;
+  exec::detail::batch_check batches_;
 
   struct ready_to_run {};
   template <class Make>
@@ -227,50 +230,50 @@ class executor {
         program_(std::move(s.program)),
         run_(plan_.cluster.size(), make),
         endpoints_(idx(plan_.cluster.size())),
-        compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.world, run_.local),
+        compute_(exec::detail::policies_for<Compute>(run_.local, exec::detail::seats(run_.world, run_.local),
                                                plan_.cluster.size(), make)),
-        workers_(static_cast<int>(run_.local.size() * workers_each), pool_start::now),
-        memory_(program_, run_.local, detail::memories_of(compute_, run_.local)) {
+        workers_(static_cast<int>(run_.local.size() * workers_each), core::pool_start::now),
+        memory_(program_, run_.local, exec::detail::memories_of(compute_, run_.local)) {
     get_ready();
   }
   /// Joins the world, and prepares what every step needs.
   void get_ready() {
     for (int d : run_.local)
-      detail::join(endpoints_[idx(d)], run_.world, d, memory_.memory(d));
+      exec::detail::join(endpoints_[idx(d)], run_.world, d, memory_.memory(d));
     run_.departure.together(true);
     if constexpr (queued)
-      detail::connect(run_.world, endpoints_, run_.local,
-                      traffic_ = detail::announced(graph_, plan_, program_), workers_);
-    else if constexpr (spans_processes<typename Comm::world>)
-      detail::require_one_program(run_.world, run_.local, devices(),
-                                  detail::whole_hash(graph_, plan_, program_));
+      exec::detail::connect(run_.world, endpoints_, run_.local,
+                      traffic_ = exec::detail::announced(graph_, plan_, program_), workers_);
+    else if constexpr (exec::spans_processes<typename Comm::world>)
+      exec::detail::require_one_program(run_.world, run_.local, devices(),
+                                  exec::detail::whole_hash(graph_, plan_, program_));
     run_.departure.together(false);
     given_.assign(graph_.graph.values.size(), false);
-    master_ = detail::masters_of(graph_.graph);
+    master_ = exec::detail::masters_of(graph_.graph);
     told_ = detail::told_by_step(graph_, program_);
-    batches_ = detail::batch_check(graph_.graph);
+    batches_ = exec::detail::batch_check(graph_.graph);
     tasks_.make(graph_, program_, run_.local, memory_, endpoints_);
   }
 
   /// Runs the whole program, or what `only` needs of it. Throws a failing task's error.
-  void run_all(host_batch const& batch, step_state const& state, timeline* record, evaluation* only) {
+  void run_all(host_batch const& batch, exec::step_state const& state, timeline* record, evaluation* only) {
     std::size_t const workers = tasks_.order.size();
     std::vector<std::vector<span>> spans(workers);
     std::vector<std::exception_ptr> errors(workers);
-    traffic const messages = only && orders_messages ? only->messages() : traffic{};
-    std::vector<detail::worker_place> at;
+    exec::traffic const messages = only && orders_messages ? only->messages() : exec::traffic{};
+    std::vector<exec::detail::worker_place> at;
     for (std::size_t w = 0; w < workers; ++w)
       at.push_back({run_.local[w / workers_each], program_.tasks.size()});
     bool const sound = !run_.world.failure();
     for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
-    detail::worker_run<Compute, Comm, evaluation> work{
+    exec::detail::worker_run<Compute, Comm, evaluation> work{
         graph_.graph, program_, tasks_, memory_, endpoints_, compute_, run_.local, run_.world, traffic_,
         messages, batch, state, record != nullptr, only, t0, at, errors, spans};
     workers_.run_each(work);
     if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; }))
       run_.throw_failure(program_, at, only && sound);     // an evaluation changes nothing that is kept
-    if (record) *record = detail::timeline_of(std::move(spans));
+    if (record) *record = exec::detail::timeline_of(std::move(spans));
   }
 };
 

@@ -11,7 +11,7 @@ namespace tensorpar {
 /// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out.
 /// Its parameters come from a trained executor, by name, from a file (exec/files/parameters_file.hpp) or one
 /// by one.
-template <compute_policy Compute> class forward_pass {
+template <exec::compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
 
@@ -29,16 +29,16 @@ template <compute_policy Compute> class forward_pass {
         if (forward.value(x).role == value_role::parameter && graph_.home[idx(x)] < 0)
           graph_.home[idx(x)] = v;
     }
-    detail::require_kernels<Compute>(forward, "forward_pass");
+    exec::detail::require_kernels<Compute>(forward, "forward_pass");
     plan p = one_device_plan(graph_.graph);
-    p.graph = forward_part_hash(graph_);
+    p.graph = ir::forward_part_hash(graph_);
     p.scalar_bytes = sizeof(scalar);
     program_ = unroll(graph_, p, {.workspace = &Compute::workspace, .forward_only = true});
     require_correct(graph_, p, program_, "forward_pass", false);
-    memory_ = memory(program_.arena[0], detail::memory_in(compute_));
+    memory_ = memory(program_.arena[0], exec::detail::memory_in(compute_));
     given_.assign(forward.values.size(), false);
     used_.assign(forward.values.size(), false);
-    batches_ = detail::batch_check(graph_.graph);
+    batches_ = exec::detail::batch_check(graph_.graph);
     prepare();
   }
 
@@ -65,16 +65,16 @@ template <compute_policy Compute> class forward_pass {
       if (from < 0) {
         bool statistics = false;
         for (graph_node const& n : graph_.graph.nodes)
-          statistics = statistics || detail::running_statistics_of(graph_.graph, n) == b.value;
+          statistics = statistics || ir::detail::running_statistics_of(graph_.graph, n) == b.value;
         if (statistics && given_[idx(b.value)]) continue;
         throw error("the trained model has no parameter '" + name + "'", "forward_pass",
                     statistics ? "statistics that were stored here before: batch_moments or load_parameters"
-                               : spell(b.type) + " there");
+                               : op::spell(b.type) + " there");
       }
       std::vector<scalar> const all = trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass",
-                    spell(b.type));
+                    op::spell(b.type));
       store(b.value, all);
     }
   }
@@ -93,7 +93,7 @@ template <compute_policy Compute> class forward_pass {
       throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) +
                       " elements",
                   "forward_pass", std::to_string(b->type.elements()));
-    detail::write_reals(memory_.memory(), at(*b), all, b->type.type);
+    exec::detail::write_reals(memory_.memory(), at(*b), all, b->type.type);
     given_[idx(value)] = true;
   }
   std::vector<scalar> fetch(int value) const {
@@ -113,10 +113,10 @@ template <compute_policy Compute> class forward_pass {
                     "take_parameters, load_parameters or store before a pass");
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       for (auto const& [k, value] : ready_[i].feeds)
-        detail::feed_box<scalar>(
+        exec::detail::feed_box<scalar>(
             batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[idx(k)],
             const_cast<void*>(ready_[i].in_at[idx(k)]), memory_.memory());
-      compute_.run(detail::call_of(program_.tasks[i], ready_[i]));
+      compute_.run(exec::detail::call_of(program_.tasks[i], ready_[i]));
     }
     memory_.memory().wait();
     ran_ = true;
@@ -140,27 +140,27 @@ template <compute_policy Compute> class forward_pass {
   }
 
  private:
-  using memory = detail::arena_memory<detail::memory_of<Compute>>;
+  using memory = exec::detail::arena_memory<exec::detail::memory_of<Compute>>;
   training_graph graph_;
   tensorpar::program program_;
   struct alone {};                                          // no group: nothing is communicated
-  std::vector<detail::prepared_task<alone>> ready_;         // by task
+  std::vector<exec::detail::prepared_task<alone>> ready_;         // by task
   // by value: stored at least once; an input that is read
   std::vector<bool> given_, used_;
-  detail::batch_check batches_;
+  exec::detail::batch_check batches_;
   bool ran_ = false;
-  Compute compute_ = detail::made_for<Compute>({});
-  memory memory_{0, detail::memory_in(compute_)};
+  Compute compute_ = exec::detail::made_for<Compute>({});
+  memory memory_{0, exec::detail::memory_in(compute_)};
 
   buffer const& buffer_of(int b) const { return program_.buffers[idx(b)]; }
   void prepare() {
     ready_.resize(program_.tasks.size());
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       task const& t = program_.tasks[i];
-      detail::prepared_task<alone>& r = ready_[i];
+      exec::detail::prepared_task<alone>& r = ready_[i];
       for (std::size_t k = 0; k < t.in.size(); ++k) {
         buffer const& q = buffer_of(t.in[k]);
-        r.in.push_back(block_of(q.where, q.type, 0));
+        r.in.push_back(ir::block_of(q.where, q.type, 0));
         r.in_at.push_back(at(q));
         bool again = false;
         for (std::size_t j = 0; j < k; ++j) again = again || t.in[j] == t.in[k];
@@ -168,7 +168,7 @@ template <compute_policy Compute> class forward_pass {
           r.feeds.push_back({static_cast<int>(k), q.value}), used_[idx(q.value)] = true;
       }
       for (int b : t.out) {
-        r.out.push_back(block_of(buffer_of(b).where, buffer_of(b).type, 0));
+        r.out.push_back(ir::block_of(buffer_of(b).where, buffer_of(b).type, 0));
         r.out_at.push_back(at(buffer_of(b)));
       }
       if (t.workspace >= 0) r.workspace = at(buffer_of(t.workspace));
@@ -185,7 +185,7 @@ template <compute_policy Compute> class forward_pass {
   }
   std::vector<scalar> read(buffer const& b) const {
     std::vector<scalar> all(idx(b.type.elements()));
-    detail::read_reals(memory_.memory(), all, at(b), b.type.type);
+    exec::detail::read_reals(memory_.memory(), all, at(b), b.type.type);
     return all;
   }
   std::byte* at(buffer const& b) const { return memory_.data() + b.offset[0]; }

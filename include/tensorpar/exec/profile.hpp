@@ -30,28 +30,28 @@ namespace detail {
 /// as in the arena.
 template <class Compute> class kernel_bench {
   using scalar = typename Compute::scalar_type;
-  using memory = arena_memory<memory_of<Compute>>;
+  using memory = exec::detail::arena_memory<exec::detail::memory_of<Compute>>;
   struct block_memory {
     int buffer;
-    tensor_block block;
+    op::tensor_block block;
     memory at;
   };
   Compute const& compute_;
   task const& task_;
   std::vector<block_memory> memory_;
-  std::vector<tensor_block> in_, out_;
+  std::vector<op::tensor_block> in_, out_;
   std::vector<void const*> in_at_;
   std::vector<void*> out_at_;
-  kernel_call call_;
+  exec::kernel_call call_;
 
   memory space(i64 elements, i64 size) const {
-    return memory(std::max<i64>(elements, 1) * size, memory_in(compute_));
+    return memory(std::max<i64>(elements, 1) * size, exec::detail::memory_in(compute_));
   }
-  static i64 element_bytes(tensor_block const& b) {
+  static i64 element_bytes(op::tensor_block const& b) {
     return bytes_of(b.type, static_cast<i64>(sizeof(scalar)));
   }
 
-  void wait() const { memory_in(compute_).wait(); }
+  void wait() const { exec::detail::memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
     buffer const& q = p.buffers[idx(b)];
     auto const root = [&](int i) {
@@ -61,13 +61,13 @@ template <class Compute> class kernel_bench {
     };
     for (block_memory& m : memory_)
       if (root(m.buffer) == root(b)) return m;
-    tensor_block const box = block_of(q.where, q.type, device);
+    op::tensor_block const box = ir::block_of(q.where, q.type, device);
     memory_.push_back({b, box, space(box.elements(), element_bytes(box))});
     return memory_.back();
   }
   /// Real numbers from [1/16, 1): no operator meets a root or a logarithm of less than nothing, nor numbers
   /// that make processors slow.
-  void fill(random_stream const& r, i64 index_end) {
+  void fill(exec::random_stream const& r, i64 index_end) {
     u64 drawn = 0;
     for (block_memory& m : memory_) {
       auto const n = idx(m.block.elements());
@@ -81,17 +81,18 @@ template <class Compute> class kernel_bench {
       if (is_integer(m.block.type))
         put(std::vector<std::int32_t>(n),
             [&](double x) { return static_cast<std::int32_t>(x * static_cast<double>(index_end)); });
-      else if (stored_narrow<scalar>(m.block.type))
+      else if (exec::detail::stored_narrow<scalar>(m.block.type))
         put(std::vector<bfloat16>(n),
             [](double x) { return bfloat16(static_cast<float>(0.0625 + 0.9375 * x)); });
       else
         put(std::vector<scalar>(n),
-            [](double x) { return scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
+            [](double x) { return exec::scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
     }
   }
 
  public:
-  kernel_bench(Compute const& compute, program const& p, task const& t, int device, random_stream const& r)
+  kernel_bench(Compute const& compute, program const& p, task const& t, int device,
+               exec::random_stream const& r)
       : compute_(compute), task_(t) {
     memory_.reserve(t.in.size() + t.out.size() + 1);
     std::vector<shape> in, out;
@@ -116,7 +117,7 @@ template <class Compute> class kernel_bench {
     call_.out_block = out_.data();
     call_.state = {.seed = r.seed, .learning_rate = 1e-3};
     i64 const scratch = Compute::workspace(t.op, {in.data(), call_.inputs}, {out.data(), call_.outputs});
-    tensor_block workspace;
+    op::tensor_block workspace;
     workspace.rank = 1;
     workspace.local[0] = workspace.global[0] = scratch;
     memory_.push_back({-1, workspace, space(scratch, sizeof(scalar))});
@@ -126,7 +127,7 @@ template <class Compute> class kernel_bench {
 
   /// Indices reach as far as the operator allows: of the extents of its real tensors the largest that it does
   /// not refuse.
-  void draw(random_stream const& r) {
+  void draw(exec::random_stream const& r) {
     std::set<i64> ends{1};
     i64 const most = INT32_MAX;
     for (block_memory const& m : memory_)
@@ -149,20 +150,22 @@ template <class Compute> class kernel_bench {
   /// host takes longer to ask for a short kernel than the device to do it. Precondition there: it has run
   /// before, so that libraries have chosen their algorithms.
   double sample(double least) {
-    if constexpr (recording_memory<memory_of<Compute>>) {
+    if constexpr (exec::recording_memory<exec::detail::memory_of<Compute>>) {
       constexpr int runs = 8;
-      auto const m = memory_in(compute_);
-      auto const several = recorded(m, [&] { for (int k = 0; k < runs; ++k) compute_.run(call_); });
+      auto const m = exec::detail::memory_in(compute_);
+      auto const several = exec::detail::recorded(m,
+          [&] { for (int k = 0; k < runs; ++k) compute_.run(call_); });
       return sample_by_device(m, least, [&] { m.replay(several); }) / runs;
-    } else if constexpr (queued_memory<memory_of<Compute>>) {
-      return sample_by_device(memory_in(compute_), least, [&] { compute_.run(call_); });
+    } else if constexpr (exec::queued_memory<exec::detail::memory_of<Compute>>) {
+      return sample_by_device(exec::detail::memory_in(compute_), least, [&] { compute_.run(call_); });
     } else {
       return sample_by_host(least);
     }
   }
 
  private:
-  template <class F> static double sample_by_device(memory_of<Compute> const& m, double least, F const& run) {
+  template <class F>
+  static double sample_by_device(exec::detail::memory_of<Compute> const& m, double least, F const& run) {
     auto begun = m.make_timed_mark(), ended = m.make_timed_mark();
     for (int n = 1;; n *= 2) {
       m.set(begun);
@@ -190,9 +193,9 @@ template <class Compute> class kernel_bench {
 /// far as they fit. All kinds of device are measured here: the table is true for machines whose devices are
 /// this one. What `have` holds already is kept and not measured again. Keys and samples are deterministic,
 /// seconds are measured. O(samples * work of one step's distinct operators).
-template <compute_policy Compute>
-profile_table measure_operators(Compute const& compute, program const& p, machine const& cluster,
-                                profile_options const& o = {}, profile_table have = {}) {
+template <exec::compute_policy Compute>
+cost::profile_table measure_operators(Compute const& compute, program const& p, machine const& cluster,
+                                profile_options const& o = {}, cost::profile_table have = {}) {
   if (o.samples < 1 || o.warm_ups < 0)
     throw error("so many samples: " + std::to_string(o.samples), "measure_operators",
                 "at least 1 sample, 0 warm-ups");
@@ -202,19 +205,19 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
     std::vector<shape> in, out;
     for (int b : t.in)
       in.push_back(
-          part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
+          ir::part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
     for (int b : t.out)
       out.push_back(
-          part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
+          ir::part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
     for (int d : t.devices) {
       device_kind const& kind =
           cluster.kinds[idx(cluster.device[idx(d)])];
-      compute_query const q{t.op,
+      cost::compute_query const q{t.op,
                             {in.data(), static_cast<int>(in.size())},
                             {out.data(), static_cast<int>(out.size())},
                             p.scalar_bytes,
                             kind};
-      profile_key key = profile_key_of(q);
+      cost::profile_key key = cost::profile_key_of(q);
       if (have.find(key)) continue;
       detail::kernel_bench<Compute> bench(compute, p, t, d, {o.seed, key.op_hash});
       for (int i = 0; i < o.warm_ups; ++i) bench.sample(0);
@@ -227,10 +230,10 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
   return have;
 }
 /// By a policy of its own.
-template <compute_policy Compute>
-profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {},
-                                profile_table have = {}) {
-  return measure_operators(detail::made_for<Compute>({}), p, cluster, o, std::move(have));
+template <exec::compute_policy Compute>
+cost::profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {},
+                                cost::profile_table have = {}) {
+  return measure_operators(exec::detail::made_for<Compute>({}), p, cluster, o, std::move(have));
 }
 
 }  // namespace tensorpar

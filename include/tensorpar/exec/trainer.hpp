@@ -15,7 +15,7 @@ template <class Compute> planned_step step_for_policy(planned const& p) {
   require_feasible(p.plan);
   planned_step const& s = p.step;
   bool const same = p.plan.scalar_bytes == sizeof(typename Compute::scalar_type) &&
-                    p.plan.scratch == scratch_of<Compute>().policy;
+                    p.plan.scratch == exec::scratch_of<Compute>().policy;
   return same ? s : planned_step{s.graph, s.plan, {}, s.order, s.passes};
 }
 
@@ -24,7 +24,7 @@ template <class Compute> planned_step step_for_policy(training_problem const& as
   require_feasible(p);
   i64 const own = samples_of(asked.graph);
   computation_graph const declared = graph_of(asked.graph, p, asked.samples ? asked.samples : own);
-  return step_for<Compute>(rewritten(declared, p), p, asked.loss);
+  return exec::step_for<Compute>(passes::rewritten(declared, p), p, asked.loss);
 }
 
 }  // namespace detail
@@ -36,12 +36,12 @@ template <class Compute, class Comm> class trainer : public executor<Compute, Co
 
  public:
   /// Throws `error` where no plan was found: which device lacks how much.
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  template <exec::world_maker<Comm> Make = exec::detail::own_world<Comm>>
   explicit trainer(planned const& p, Make const& make = {})
       : base(detail::step_for_policy<Compute>(p), make) {}
   /// A plan from a file, for the problem that it was made for. Throws `error` where it was made for another
   /// graph, batch or loss, as `graph_of` and `rewritten` do, and where it was sealed with another program.
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  template <exec::world_maker<Comm> Make = exec::detail::own_world<Comm>>
   trainer(training_problem const& asked, plan const& p, Make const& make = {})
       : base(detail::step_for_policy<Compute>(asked, p), make) {}
 };

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
@@ -21,17 +21,19 @@ namespace detail {
 /// Predecessor lists without repetition, in the order in which the graph gives them: node v owns
 /// item[start[v] .. start[v+1]).
 struct packed_lists {
-  pool<int> start, item;
-  constexpr slice<int> operator[](int v) const { return {item.begin() + start[v], start[v + 1] - start[v]}; }
+  core::pool<int> start, item;
+  constexpr core::slice<int> operator[](int v) const {
+    return {item.begin() + start[v], start[v + 1] - start[v]};
+  }
   constexpr int edges() const { return item.size(); }
 };
 
 template <topology G> constexpr packed_lists pack_predecessors(G const& g) {
-  int const n = tensorpar::node_count(g);
-  packed_lists r{pool<int>(n + 1, 0), {}};
-  pool<int> seen(n, -1);
+  int const n = graph::node_count(g);
+  packed_lists r{core::pool<int>(n + 1, 0), {}};
+  core::pool<int> seen(n, -1);
   for (int v = 0; v < n; ++v) {
-    auto&& range = tensorpar::predecessors(g, v);
+    auto&& range = graph::predecessors(g, v);
     for (auto const& x : range) {
       int const u = static_cast<int>(x);
       if (u < 0 || u >= n) bad_node_id(u, v, n);
@@ -46,10 +48,10 @@ template <topology G> constexpr packed_lists pack_predecessors(G const& g) {
 
 /// The same edges read the other way; every list ascends.
 constexpr packed_lists transpose(packed_lists const& a, int n) {
-  packed_lists r{pool<int>(n + 1, 0), pool<int>(a.edges(), 0)};
+  packed_lists r{core::pool<int>(n + 1, 0), core::pool<int>(a.edges(), 0)};
   for (int u : a.item) ++r.start[u + 1];
   for (int v = 0; v < n; ++v) r.start[v + 1] += r.start[v];
-  pool<int> at(n, 0);
+  core::pool<int> at(n, 0);
   for (int v = 0; v < n; ++v)
     for (int u : a[v]) r.item[r.start[u] + at[u]++] = v;
   return r;
@@ -71,12 +73,11 @@ class adjacency {
   template <topology G>
     requires(!std::same_as<G, adjacency>)
   constexpr explicit adjacency(G const& g)
-      : n_(tensorpar::node_count(g)),
-        pred_(detail::pack_predecessors(g)),
+      : n_(graph::node_count(g)), pred_(detail::pack_predecessors(g)),
         succ_(detail::transpose(pred_, n_)) {}
 
   /// From edges, repeated ones kept once. Precondition: node ids in [0, n), checked.
-  constexpr static adjacency from_edges(int n, slice<edge> edges) {
+  constexpr static adjacency from_edges(int n, core::slice<edge> edges) {
     std::vector<std::vector<int>> pred(idx(n), std::vector<int>{});
     for (edge e : edges) {
       if (e.to < 0 || e.to >= n) detail::bad_node_id(e.to, e.from, n);
@@ -87,8 +88,8 @@ class adjacency {
 
   constexpr int node_count() const { return n_; }
   constexpr int edge_count() const { return pred_.edges(); }
-  constexpr slice<int> predecessors(int v) const { return pred_[v]; }
-  constexpr slice<int> successors(int v) const { return succ_[v]; }
+  constexpr core::slice<int> predecessors(int v) const { return pred_[v]; }
+  constexpr core::slice<int> successors(int v) const { return succ_[v]; }
 
   /// The same graph with every edge turned round. Consumes this one.
   constexpr adjacency reversed() && {
@@ -116,8 +117,8 @@ template <topology G> constexpr std::vector<edge> edges(G const& g) {
 /// Nodes without predecessors (sources), ascending.
 template <topology G> constexpr std::vector<int> sources(G const& g) {
   std::vector<int> r;
-  for (int v = 0, n = tensorpar::node_count(g); v < n; ++v) {
-    auto&& p = tensorpar::predecessors(g, v);
+  for (int v = 0, n = graph::node_count(g); v < n; ++v) {
+    auto&& p = graph::predecessors(g, v);
     if (!(p.begin() != p.end())) r.push_back(v);
   }
   return r;
@@ -125,10 +126,10 @@ template <topology G> constexpr std::vector<int> sources(G const& g) {
 
 /// Nodes without successors (sinks), ascending.
 template <topology G> constexpr std::vector<int> sinks(G const& g) {
-  int const n = tensorpar::node_count(g);
-  pool<int> used(n, 0);
+  int const n = graph::node_count(g);
+  core::pool<int> used(n, 0);
   for (int v = 0; v < n; ++v) {
-    auto&& p = tensorpar::predecessors(g, v);
+    auto&& p = graph::predecessors(g, v);
     for (auto const& u : p) used[static_cast<int>(u)] = 1;
   }
   std::vector<int> r;
@@ -137,4 +138,4 @@ template <topology G> constexpr std::vector<int> sinks(G const& g) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

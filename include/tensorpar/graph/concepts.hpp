@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// `int node_count(g)`, `predecessors(g, v)` and the optional `successors(g, v)` are customisation points.
 /// Ordered lookup:
@@ -111,15 +111,15 @@ inline constexpr cpo::successors_fn successors{};
 /// `subgraph`, any user type.
 template <class G>
 concept topology = requires(G const& g, int v) {
-  { tensorpar::node_count(g) } -> std::convertible_to<int>;
-  { tensorpar::predecessors(g, v) } -> cpo::node_range;
+  { graph::node_count(g) } -> std::convertible_to<int>;
+  { graph::predecessors(g, v) } -> cpo::node_range;
 };
 
 /// A topology that also walks forward. Law: v in successors(g, u) exactly if u in predecessors(g, v).
 /// Models: `digraph`, `adjacency`, `reversed_view`, `subgraph`.
 template <class G>
 concept bidirectional_topology = topology<G> && requires(G const& g, int v) {
-  { tensorpar::successors(g, v) } -> cpo::node_range;
+  { graph::successors(g, v) } -> cpo::node_range;
 };
 
 /// What a node costs: a callable `w(v)` or an indexable `w[v]`, giving a number. Precondition of every user:
@@ -142,4 +142,4 @@ struct unit_weight {
 };
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

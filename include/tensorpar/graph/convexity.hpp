@@ -3,13 +3,13 @@
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
 /// Marks what is reached from `from` through `next(v)`, start nodes not included unless reached.
-template <class Next> constexpr pool<int> reached(int n, std::vector<int> const& from, Next next) {
-  pool<int> mark(n, 0), work;
+template <class Next> constexpr core::pool<int> reached(int n, std::vector<int> const& from, Next next) {
+  core::pool<int> mark(n, 0), work;
   for (int v : from) work.push(v);
   while (!work.empty()) {
     int const v = work.back();
@@ -25,11 +25,11 @@ template <class Next> constexpr pool<int> reached(int n, std::vector<int> const&
 
 struct forward {
   adjacency const* a;
-  constexpr slice<int> operator()(int v) const { return a->successors(v); }
+  constexpr core::slice<int> operator()(int v) const { return a->successors(v); }
 };
 struct backward {
   adjacency const* a;
-  constexpr slice<int> operator()(int v) const { return a->predecessors(v); }
+  constexpr core::slice<int> operator()(int v) const { return a->predecessors(v); }
 };
 
 constexpr void check_nodes(std::vector<int> const& nodes, int n) {
@@ -47,7 +47,7 @@ template <topology G> constexpr std::vector<int> convex_closure(G const& g, std:
   detail::check_nodes(nodes, n);
   auto const below = detail::reached(n, nodes, detail::forward{&a}),
              above = detail::reached(n, nodes, detail::backward{&a});
-  pool<int> in(n, 0);
+  core::pool<int> in(n, 0);
   for (int v : nodes) in[v] = 1;
   std::vector<int> r;
   for (int v = 0; v < n; ++v)
@@ -61,7 +61,7 @@ template <topology G> constexpr bool is_convex(G const& g, std::vector<int> cons
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
   detail::check_nodes(nodes, n);
-  pool<int> in(n, 0);
+  core::pool<int> in(n, 0);
   for (int v : nodes) in[v] = 1;
   std::vector<int> left;  // nodes just outside: whoever is reached from here and lies inside has come back
   for (int v : nodes)
@@ -73,4 +73,4 @@ template <topology G> constexpr bool is_convex(G const& g, std::vector<int> cons
   return true;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -7,7 +7,7 @@
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// A simple directed graph that grows. Regular: equal if it has the same nodes and edges, however it was
 /// built.
@@ -36,7 +36,8 @@ class digraph {
   /// A copy of any topology.
   template <topology G>
     requires(!std::same_as<G, digraph>)
-  constexpr explicit digraph(G const& g) : digraph(tensorpar::node_count(g), tensorpar::edges(g)) {}
+  constexpr explicit digraph(G const& g) : digraph(graph::node_count(g),
+                                                   graph::edges(g)) {}
 
   constexpr int add_node() {
     pred_.emplace_back();
@@ -56,14 +57,14 @@ class digraph {
     return false;
   }
   constexpr int node_count() const { return static_cast<int>(pred_.size()); }
-  constexpr slice<int> predecessors(int v) const {
+  constexpr core::slice<int> predecessors(int v) const {
     return {pred_[idx(v)].data(), static_cast<int>(pred_[idx(v)].size())};
   }
-  constexpr slice<int> successors(int v) const {
+  constexpr core::slice<int> successors(int v) const {
     return {succ_[idx(v)].data(), static_cast<int>(succ_[idx(v)].size())};
   }
 
   friend constexpr bool operator==(digraph const& a, digraph const& b) { return a.succ_ == b.succ_; }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

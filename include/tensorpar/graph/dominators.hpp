@@ -5,7 +5,7 @@
 #include <tensorpar/graph/views.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The immediate (post-)dominators of an acyclic graph, as a tree. With several sources one node before all
 /// of them is imagined; a node whose immediate dominator is that one has none.
@@ -21,7 +21,7 @@ class dominator_tree {
   /// graph. O(V log V + E depth). Throws `error` on a cycle.
   template <topology G>
   constexpr explicit dominator_tree(G const& g)
-      : up_(idx(tensorpar::node_count(g)), none), depth_(up_.size(), 1) {
+      : up_(idx(graph::node_count(g)), none), depth_(up_.size(), 1) {
     adjacency const& a = detail::as_adjacency(g);
     for (int v : detail::topological_order(a)) {
       bool first = true;
@@ -70,7 +70,7 @@ template <topology G> constexpr dominator_tree dominators(G const& g) { return d
 
 /// The same against the edges: nodes that every path from v to a sink passes.
 template <topology G> constexpr dominator_tree post_dominators(G const& g) {
-  return dominator_tree(tensorpar::reversed(g));
+  return dominator_tree(graph::reversed(g));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -2,7 +2,7 @@
 #pragma once
 #include <compare>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// A directed edge. Ordered by tail, then head.
 struct edge {
@@ -11,4 +11,4 @@ struct edge {
   friend constexpr auto operator<=>(edge const&, edge const&) = default;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -4,7 +4,7 @@
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// `subgraph`: every pattern edge is an edge between the images. `induced`: and no other edge joins the
 /// images.
@@ -14,9 +14,9 @@ namespace detail {
 
 /// Pattern nodes in the order of the search: the most constrained first, then always one joined to those
 /// before it, if any is. Ties: more edges to earlier nodes, fewer candidates, smaller id.
-constexpr pool<int> search_order(adjacency const& p, pool<int> const& candidates) {
+constexpr core::pool<int> search_order(adjacency const& p, core::pool<int> const& candidates) {
   int const k = p.node_count();
-  pool<int> order, joined(k, 0), done(k, 0);
+  core::pool<int> order, joined(k, 0), done(k, 0);
   for (int i = 0; i < k; ++i) {
     int best = -1;
     for (int v = 0; v < k; ++v) {
@@ -27,13 +27,13 @@ constexpr pool<int> search_order(adjacency const& p, pool<int> const& candidates
     }
     done[best] = 1;
     order.push(best);
-    for (slice<int> side : {p.predecessors(best), p.successors(best)})
+    for (core::slice<int> side : {p.predecessors(best), p.successors(best)})
       for (int w : side) ++joined[w];
   }
   return order;
 }
 
-constexpr bool contains(slice<int> list, int x) {
+constexpr bool contains(core::slice<int> list, int x) {
   for (int y : list)
     if (y == x) return true;
   return false;
@@ -43,7 +43,7 @@ template <class Compatible> class matcher {
   adjacency const &p_, &g_;
   Compatible const& ok_;
   match_kind kind_;
-  pool<int> image_, used_, order_;
+  core::pool<int> image_, used_, order_;
 
   constexpr bool fits(int v, int x) const {
     if (used_[x] || p_.predecessors(v).size() > g_.predecessors(x).size()) return false;
@@ -64,7 +64,7 @@ template <class Compatible> class matcher {
  public:
   constexpr matcher(adjacency const& p, adjacency const& g, Compatible const& ok, match_kind kind)
       : p_(p), g_(g), ok_(ok), kind_(kind), image_(p.node_count(), -1), used_(g.node_count(), 0) {
-    pool<int> candidates(p.node_count(), 0);
+    core::pool<int> candidates(p.node_count(), 0);
     for (int v = 0; v < p.node_count(); ++v)
       for (int x = 0; x < g.node_count(); ++x) candidates[v] += ok(v, x) ? 1 : 0;
     order_ = search_order(p, candidates);
@@ -74,7 +74,7 @@ template <class Compatible> class matcher {
   template <class Visit> constexpr bool search(int i, Visit& visit) {
     if (i == order_.size()) return visit(image_.view());
     int const v = order_[i];
-    slice<int> from{};
+    core::slice<int> from{};
     bool joined = false;  // candidates are the neighbours of an image already fixed; the shortest such list
     for (int u : p_.predecessors(v))
       if (image_[u] >= 0 && (!joined || g_.successors(image_[u]).size() < from.size()))
@@ -105,7 +105,7 @@ template <class Compatible> class matcher {
 /// Complexity: V_p * V + exponential in the pattern at worst; for a connected pattern O(V * degree^V_p).
 /// Recursion depth V_p.
 template <topology P, topology G, class Compatible, class Visit>
-  requires std::predicate<Compatible const&, int, int> && std::predicate<Visit&, slice<int>>
+  requires std::predicate<Compatible const&, int, int> && std::predicate<Visit&, core::slice<int>>
 constexpr bool for_each_match(P const& pattern, G const& g, Compatible const& compatible, Visit&& visit,
                               match_kind kind = match_kind::subgraph) {
   adjacency const &p = detail::as_adjacency(pattern), &a = detail::as_adjacency(g);
@@ -118,11 +118,11 @@ template <topology P, topology G, class Compatible>
 constexpr std::vector<int> find_match(P const& pattern, G const& g, Compatible const& compatible,
                                       match_kind kind = match_kind::subgraph) {
   std::vector<int> r;
-  for_each_match(pattern, g, compatible, [&r](slice<int> image) {
+  for_each_match(pattern, g, compatible, [&r](core::slice<int> image) {
     r.assign(image.begin(), image.end());
     return false;
   }, kind);
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -5,13 +5,13 @@
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
 /// A binary heap of ints, smallest first: <queue> and <algorithm> cost more header than these lines.
 class int_heap {
-  pool<int> h_;
+  core::pool<int> h_;
 
  public:
   constexpr bool empty() const { return h_.empty(); }
@@ -38,9 +38,9 @@ class int_heap {
 };
 
 /// Kahn, smallest id first. Shorter than V nodes exactly if there is a cycle.
-constexpr pool<int> kahn(adjacency const& a) {
+constexpr core::pool<int> kahn(adjacency const& a) {
   int const n = a.node_count();
-  pool<int> missing(n, 0), order;
+  core::pool<int> missing(n, 0), order;
   int_heap ready;
   for (int v = 0; v < n; ++v)
     if ((missing[v] = a.predecessors(v).size()) == 0) ready.push(v);
@@ -60,14 +60,14 @@ constexpr pool<int> kahn(adjacency const& a) {
               "a directed acyclic graph");
 }
 
-constexpr std::vector<int> cycle_among_rest(adjacency const& a, pool<int> const& order) {
+constexpr std::vector<int> cycle_among_rest(adjacency const& a, core::pool<int> const& order) {
   int const n = a.node_count();
-  pool<int> done(n, 0), when(n, -1);
+  core::pool<int> done(n, 0), when(n, -1);
   for (int v : order) done[v] = 1;
   int v = 0;
   while (v < n && done[v]) ++v;
   if (v == n) return {};
-  pool<int> walk;  // every node left over has a predecessor left over: walking back must meet itself
+  core::pool<int> walk;  // every node left over has a predecessor left over: walking back must meet itself
   while (when[v] < 0) {
     when[v] = walk.push(v);
     int next = -1;
@@ -80,8 +80,8 @@ constexpr std::vector<int> cycle_among_rest(adjacency const& a, pool<int> const&
   return cycle;
 }
 
-constexpr pool<int> topological_order(adjacency const& a) {
-  pool<int> order = kahn(a);
+constexpr core::pool<int> topological_order(adjacency const& a) {
+  core::pool<int> order = kahn(a);
   if (order.size() != a.node_count()) graph_has_cycle(cycle_among_rest(a, order));
   return order;
 }
@@ -123,8 +123,8 @@ constexpr auto longest_path(G const& g, W const& weight = {}) -> weighted_path<d
   using T = detail::weight_type<W>;
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
-  pool<T> upto(n, T{});
-  pool<int> before(n, -1);
+  core::pool<T> upto(n, T{});
+  core::pool<int> before(n, -1);
   int last = -1;
   for (int v : detail::topological_order(a)) {
     for (int u : a.predecessors(v))
@@ -151,7 +151,7 @@ template <topology G> constexpr components weakly_connected_components(G const& 
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
   components r{std::vector<int>(idx(n), -1), 0};
-  pool<int> work;
+  core::pool<int> work;
   for (int v = 0; v < n; ++v) {
     if (r.of[idx(v)] >= 0) continue;
     r.of[idx(v)] = r.count;
@@ -159,7 +159,7 @@ template <topology G> constexpr components weakly_connected_components(G const& 
     while (!work.empty()) {
       int const x = work.back();
       work.pop();
-      for (slice<int> side : {a.predecessors(x), a.successors(x)})
+      for (core::slice<int> side : {a.predecessors(x), a.successors(x)})
         for (int y : side)
           if (int& c = r.of[idx(y)]; c < 0) {
             c = r.count;
@@ -171,4 +171,4 @@ template <topology G> constexpr components weakly_connected_components(G const& 
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -5,13 +5,13 @@
 #include <tensorpar/graph/order.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The transitive closure of an acyclic graph: one bit for each ordered pair. Memory V^2 / 8 bytes; built in
 /// O(V E / 64).
 class reachability {
   int n_ = 0, words_ = 0;
-  pool<u64> up_;  // row v: the nodes from which v is reached
+  core::pool<u64> up_;  // row v: the nodes from which v is reached
 
   constexpr u64* row(int v) { return up_.begin() + static_cast<std::ptrdiff_t>(v) * words_; }
   constexpr u64 const* row(int v) const { return up_.begin() + static_cast<std::ptrdiff_t>(v) * words_; }
@@ -21,12 +21,12 @@ class reachability {
   template <topology G>
     requires(!std::same_as<G, reachability>)
   constexpr explicit reachability(G const& g, std::vector<edge>* redundant = nullptr)
-      : n_(tensorpar::node_count(g)), words_((n_ + 63) / 64), up_(n_ * words_, 0) {
+      : n_(graph::node_count(g)), words_((n_ + 63) / 64), up_(n_ * words_, 0) {
     adjacency const& a = detail::as_adjacency(g);
     auto const order = detail::topological_order(a);
-    pool<int> place(n_, 0);
+    core::pool<int> place(n_, 0);
     for (int i = 0; i < n_; ++i) place[order[i]] = i;
-    pool<int> before;
+    core::pool<int> before;
     for (int v : order) {
       before.clear();
       // latest first, so that an implied one is implied when its turn comes
@@ -95,4 +95,4 @@ template <topology G> constexpr adjacency transitive_reduction(G const& g) {
   return adjacency::from_edges(a.node_count(), {keep.data(), static_cast<int>(keep.size())});
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -22,7 +22,7 @@ struct graph_value {
   int producer = -1;                      // node, or -1
   int slot = 0;                           // which result of the producer
   std::string name;                       // inputs, parameters, states, outputs
-  init start = init::zeros;               // parameters and states
+  op::init start = op::init::zeros;               // parameters and states
   int stored_in = -1;                     // an update's result: the parameter or state it replaces
   // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
   int micro_batch = 0, micro_batches = 1;
@@ -38,7 +38,7 @@ struct graph_value {
 };
 
 struct graph_node {
-  any_op op;
+  op::any_op op;
   std::string name;
   std::vector<int> in, out;               // value ids; weights stand after the activations
   int activations = 0;
@@ -105,16 +105,16 @@ class computation_graph {
   /// Appends a value that nothing makes; its id. Throws `error` for an extent below 1, for more than 2^48
   /// elements, and for a name that another input (parameter, state) has.
   int add_input(std::string name, shape const& s) {
-    return add_named(value_role::input, std::move(name), s, init::zeros);
+    return add_named(value_role::input, std::move(name), s, op::init::zeros);
   }
-  int add_parameter(std::string name, shape const& s, init start) {
+  int add_parameter(std::string name, shape const& s, op::init start) {
     return add_named(value_role::parameter, std::move(name), s, start);
   }
   int add_state(std::string name, shape const& s) {
-    return add_named(value_role::state, std::move(name), s, init::zeros);
+    return add_named(value_role::state, std::move(name), s, op::init::zeros);
   }
   /// The same for passes whose names may stand for several values.
-  int append_value(value_role role, std::string name, shape const& s, init start = init::zeros) {
+  int append_value(value_role role, std::string name, shape const& s, op::init start = op::init::zeros) {
     names_.insert(key_of(static_cast<int>(role), name));
     return add_value(s, role, std::move(name), start);
   }
@@ -140,20 +140,20 @@ class computation_graph {
   /// results are `node(id).out`. A dropout whose seed another one has gets a seed of its own, made from that
   /// and its place: no two draw one mask.
   /// Throws `error` where the operator's shape rule complains. O(operands * rank), for a dropout O(nodes).
-  [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
+  [[gnu::cold]] int add(op::any_op const& o, std::vector<int> operands, std::string name = {}) {
     return append(o.is<dropout>() ? with_own_seed(o) : o, std::move(operands), std::move(name));
   }
   /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
-  [[gnu::cold]] int append(any_op const& o, std::vector<int> operands, std::string name = {}) {
+  [[gnu::cold]] int append(op::any_op const& o, std::vector<int> operands, std::string name = {}) {
     for (int x : operands)
       if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
-    inference const r = accepted(o, types_of(operands).view(), activations, name);
+    op::inference const r = accepted(o, types_of(operands).view(), activations, name);
     for (int i = 0; i < r.n; ++i)
       if (char const* const why = wrong_size(r.out[i])) refuse_size(o, name, "a result", r.out[i], why);
     int const id = node_count();
-    any_op const op = o;                   // it may be of a node of this graph
+    op::any_op const op = o;                   // it may be of a node of this graph
     graph_node& n = nodes.emplace_back();
     n.op = op;
     n.name = std::move(name);
@@ -161,7 +161,7 @@ class computation_graph {
     n.activations = activations;
     n.origin = id;
     for (int i = 0; i < r.n; ++i) {
-      int const x = add_value(r.out[i], value_role::activation, {}, init::zeros);
+      int const x = add_value(r.out[i], value_role::activation, {}, op::init::zeros);
       value(x).producer = id;
       value(x).slot = i;
       n.out.push_back(x);
@@ -171,25 +171,25 @@ class computation_graph {
   /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are
   /// where it throws. Where several operators have no name, all but the first are called by operator and
   /// number.
-  int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
+  int add_with_weights(op::any_op const& o, std::vector<int> operands, std::string name) {
     for (int x : operands)
       if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
-    pool<shape> const in = types_of(operands);
+    core::pool<shape> const in = types_of(operands);
     // weights follow from operands that the rule accepts
     accepted(o, in.view(), o.op->arity < 0 ? in.size() : o.op->arity, name);
-    weight_list const w = o.op->weights(o.attr, in.view());
+    op::weight_list const w = o.op->weights(o.attr, in.view());
     for (int i = 0; i < w.n; ++i)
       if (char const* const why = wrong_size(w.w[i].type)) refuse_size(o, name, "a weight", w.w[i].type, why);
     if (name.empty() && w.n > 0 && names_.contains(key_of(static_cast<int>(value_role::parameter), ".0"))) {
-      detail::put_text(name, o.op->name);
-      detail::put_text(name, i64{node_count()});
+      op::detail::put_text(name, o.op->name);
+      op::detail::put_text(name, i64{node_count()});
     }
-    std::string weight[weight_list::max];
+    std::string weight[op::weight_list::max];
     for (int i = 0; i < w.n; ++i) {
       weight[i] = name;
-      detail::put_text(weight[i], ".");
-      detail::put_text(weight[i], i64{i});
+      op::detail::put_text(weight[i], ".");
+      op::detail::put_text(weight[i], i64{i});
       require_own_name(value_role::parameter, weight[i]);
     }
     for (int i = 0; i < w.n; ++i)
@@ -201,7 +201,7 @@ class computation_graph {
   /// A stable hash of operators, attributes, shapes and wiring (names excluded): two graphs that compute the
   /// same way agree on it.
   u64 hash() const {
-    hasher h;
+    core::hasher h;
     h.add(values.size()).add(nodes.size());
     for (graph_value const& v : values) {
       h.add(v.role).add(v.type.rank).add(v.type.type);
@@ -217,9 +217,9 @@ class computation_graph {
 
  private:
   static constexpr int outputs_key = -1;
-  detail::name_index names_;               // of inputs, parameters, states and outputs
+  core::detail::name_index names_;               // of inputs, parameters, states and outputs
 
-  static u64 key_of(int kind, std::string_view name) { return hasher().add(kind).add(name).value(); }
+  static u64 key_of(int kind, std::string_view name) { return core::hasher().add(kind).add(name).value(); }
   [[gnu::noinline, gnu::cold]] void require_own_name(value_role role, std::string const& name) const {
     if (!names_.contains(key_of(static_cast<int>(role), name))) return;
     for (graph_value const& v : values)
@@ -229,7 +229,7 @@ class computation_graph {
                                                     : "states",
                     name);
   }
-  int add_named(value_role role, std::string&& name, shape const& s, init start) {
+  int add_named(value_role role, std::string&& name, shape const& s, op::init start) {
     require_own_name(role, name);
     return append_value(role, std::move(name), s, start);
   }
@@ -242,13 +242,13 @@ class computation_graph {
                 values.empty() ? "values of the graph, which has none yet"
                                : "values 0 to " + std::to_string(values.size() - 1));
   }
-  pool<shape> types_of(std::vector<int> const& operands) const {
-    pool<shape> in;
+  core::pool<shape> types_of(std::vector<int> const& operands) const {
+    core::pool<shape> in;
     shape* const types = in.extend(static_cast<int>(operands.size()));
     for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
     return in;
   }
-  [[gnu::noinline, gnu::cold]] any_op with_own_seed(any_op o) const {
+  [[gnu::noinline, gnu::cold]] op::any_op with_own_seed(op::any_op o) const {
     i64 const given = o.as<dropout>().seed;
     for (u64 place = nodes.size();; ++place) {
       bool taken = false;
@@ -256,42 +256,42 @@ class computation_graph {
         taken = taken || (n.op.is<dropout>() && n.op.as<dropout>().seed == o.as<dropout>().seed);
       if (!taken) return o;
       dropout d = o.as<dropout>();
-      d.seed = static_cast<i64>(hasher().add(given).add(place).value() >> 1);
-      save(d, o.attr);
+      d.seed = static_cast<i64>(core::hasher().add(given).add(place).value() >> 1);
+      op::save(d, o.attr);
     }
   }
-  static inference accepted(any_op const& o, shapes in, int activations, std::string const& name) {
+  static op::inference accepted(op::any_op const& o, shapes in, int activations, std::string const& name) {
     if (in.n < activations) refuse(o, name, " has too few operands", nullptr);
-    inference const r = infer_results(o, in, activations);
+    op::inference const r = op::infer_results(o, in, activations);
     if (!r.ok()) refuse(o, name, nullptr, &r);
     return r;
   }
   /// Why no value may have this shape, or null.
   static char const* wrong_size(shape const& s) {
     for (int i = 0; i < s.rank; ++i) if (s.d[i].n < 1) return " has an extent below 1";
-    return s.elements() > max_tensor_elements ? " has more than 2^48 elements" : nullptr;
+    return s.elements() > core::max_tensor_elements ? " has more than 2^48 elements" : nullptr;
   }
   static constexpr char const* valid_size = "extents of 1 or more, at most 2^48 elements";
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(any_op const& o, std::string const& name,
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(op::any_op const& o, std::string const& name,
                                                                  char const* which, shape const& s,
                                                                  char const* why) {
     std::string what = ": ";
-    for (char const* text : {which, " of shape "}) detail::put_text(what, text);
-    detail::put_text(what, s);
-    detail::put_text(what, why);
+    for (char const* text : {which, " of shape "}) op::detail::put_text(what, text);
+    op::detail::put_text(what, s);
+    op::detail::put_text(what, why);
     refuse_with(o, name, std::move(what), valid_size);
   }
   [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name,
-                                             init start) {
+                                             op::init start) {
     shape const type = s;                  // it may be of a value of this graph
     if (char const* const why = wrong_size(type)) {
       std::string what = role == value_role::input       ? "input '"
                          : role == value_role::parameter ? "parameter '"
                                                          : "state '";
-      detail::put_text(what, name);
-      detail::put_text(what, "' of shape ");
-      detail::put_text(what, type);
-      detail::put_text(what, why);
+      op::detail::put_text(what, name);
+      op::detail::put_text(what, "' of shape ");
+      op::detail::put_text(what, type);
+      op::detail::put_text(what, why);
       throw error(std::move(what), "computation_graph", valid_size);
     }
     graph_value& v = values.emplace_back();
@@ -302,30 +302,38 @@ class computation_graph {
     return static_cast<int>(values.size()) - 1;
   }
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name,
-                                                            char const* why, inference const* r) {
-    using detail::put_text;
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(op::any_op const& o, std::string const& name,
+                                                            char const* why, op::inference const* r) {
+    using op::detail::put_text;
     std::string what, valid;
-    if (why) { put_text(what, why); put_text(valid, i64{o.op->arity}); put_text(valid, " operands"); }
+    if (why) {
+      op::detail::put_text(what, why); op::detail::put_text(valid,
+          i64{o.op->arity}); op::detail::put_text(valid, " operands");
+    }
     if (r) {
-      put_text(what, ": ");
-      put_text(what, r->rule);
-      put_text(what, ": ");
-      put_text(what, r->out[0]);
-      put_text(what, ", ");
-      put_text(what, r->out[1]);
+      op::detail::put_text(what, ": ");
+      op::detail::put_text(what, r->rule);
+      op::detail::put_text(what, ": ");
+      op::detail::put_text(what, r->out[0]);
+      op::detail::put_text(what, ", ");
+      op::detail::put_text(what, r->out[1]);
     }
     refuse_with(o, name, std::move(what), std::move(valid));
   }
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_with(any_op const& o, std::string const& name,
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_with(op::any_op const& o, std::string const& name,
                                                                  std::string&& text, std::string&& valid) {
-    using detail::put_text;
+    using op::detail::put_text;
     std::string what, where;
-    put_text(what, "operator ");
-    put_text(what, o.op->name);
-    if (!name.empty()) { put_text(what, " '"); put_text(what, name); put_text(what, "'"); }
+    op::detail::put_text(what, "operator ");
+    op::detail::put_text(what, o.op->name);
+    if (!name.empty()) {
+      op::detail::put_text(what, " '"); op::detail::put_text(what, name); op::detail::put_text(what, "'");
+    }
     what += text;
-    if (o.at.file) { put_text(where, o.at.file); put_text(where, ":"); put_text(where, i64{o.at.line}); }
+    if (o.at.file) {
+      op::detail::put_text(where, o.at.file); op::detail::put_text(where, ":"); op::detail::put_text(where,
+          i64{o.at.line});
+    }
     throw error(std::move(what), std::move(where), std::move(valid));
   }
 };

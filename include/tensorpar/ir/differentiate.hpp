@@ -40,8 +40,9 @@ namespace detail {
 /// is theirs.
 inline void require_one_mask(computation_graph const& g, int micro_batches) {
   for (graph_node const& n : g.nodes)
-    if (micro_batches > 1 && n.op.is<dropout>() && n.sample_run == sample_run::unknown)
-      throw error("dropout" + (n.name.empty() ? "" : " '" + n.name + "'") + " on " + spell(g.type(n.in[0])) +
+    if (micro_batches > 1 && n.op.is<dropout>() && n.sample_run == ir::sample_run::unknown)
+      throw error("dropout" + (n.name.empty() ? "" : " '" + n.name + "'") + " on "
+                  + op::spell(g.type(n.in[0])) +
                       " cannot tell along which axis samples lie, so " + std::to_string(micro_batches) +
                       " micro-batches would drop other elements than one", "differentiate",
                   "samples along one axis, followed by operators that keep them whole; or one micro-batch");
@@ -50,7 +51,7 @@ inline void require_one_mask(computation_graph const& g, int micro_batches) {
 /// Implements gradient_builder over a computation graph. Keeps, for every tensor that a derivative touches,
 /// which loop of the forward node each of its axes follows, so that derived operators inherit the forward
 /// operator's sharding (`graph_node::letters`).
-class differentiator final : public gradient_builder {
+class differentiator final : public op::gradient_builder {
  public:
   training_graph t;
 
@@ -64,7 +65,7 @@ class differentiator final : public gradient_builder {
     t.gradient.assign(n, -1);
     t.home.assign(n, -1);
     wanted_.assign(n, false);
-    runs_ = sample_runs(forward);
+    runs_ = ir::sample_runs(forward);
     for (std::size_t x = 0; x < n; ++x) wanted_[x] = forward.values[x].role == value_role::parameter;
     for (int v = 0; v < t.forward_nodes; ++v) {
       t.graph.node(v).origin = v;
@@ -86,17 +87,18 @@ class differentiator final : public gradient_builder {
       throw error("the graph has no output named '" + options_.loss + "' to differentiate", "differentiate",
                   "an output that is a scalar loss");
     if (t.graph.type(t.loss).rank != 0)
-      throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate",
-                  "a scalar loss");
+      throw error("output '" + options_.loss + "' has shape " + op::spell(t.graph.type(t.loss)),
+                  "differentiate", "a scalar loss");
     if (options_.micro_batches < 1)
       throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
-    require_optimizer(options_.optimizer);
+    op::require_optimizer(options_.optimizer);
     require_one_mask(t.graph, options_.micro_batches);
     t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
     if (last < 0)
       throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
-    t.reduction = reduction_of(t.graph, t.loss, options_.reduction, options_.micro_batches > 1, false, runs_);
+    t.reduction = ir::reduction_of(t.graph, t.loss, options_.reduction, options_.micro_batches > 1, false,
+                                   runs_);
     enter(last);
     phase_ = step_phase::backward;
     int const terms = t.reduction == loss_reduction::sum ? 1 : options_.micro_batches;
@@ -133,10 +135,10 @@ class differentiator final : public gradient_builder {
     parts_[idx(operand(i))].push_back(g);
     ++given_[g];
   }
-  tensor emit(any_op const& o, std::initializer_list<tensor> x) override {
+  tensor emit(op::any_op const& o, std::initializer_list<tensor> x) override {
     return emit(o, x.begin(), static_cast<int>(x.size()));
   }
-  tensor emit(any_op const& o, tensor const* x, int n) override {
+  tensor emit(op::any_op const& o, tensor const* x, int n) override {
     int const v = t.graph.append(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
     graph_node& d = t.graph.node(v);
     d.phase = phase_;
@@ -145,8 +147,8 @@ class differentiator final : public gradient_builder {
     d.block = t.graph.node(node_).block;
     d.repetition = t.graph.node(node_).repetition;
     d.op.at = t.graph.node(node_).op.at;
-    iteration_space const own = space_of(t.graph, v);
-    for (node_loop const& l : own.loops) {
+    ir::iteration_space const own = ir::space_of(t.graph, v);
+    for (ir::node_loop const& l : own.loops) {
       char c = 0;
       for (int k = 0; k < n && !c; ++k)
         if (int const a = l.in[idx(k)]; a >= 0)
@@ -172,32 +174,32 @@ class differentiator final : public gradient_builder {
   std::vector<std::vector<int>> parts_;          // by forward value: gradient contributions
   std::map<int, int> given_;                     // value -> how often it was given
   std::vector<bool> wanted_;
-  std::vector<sample_run> runs_;                 // by forward value
+  std::vector<ir::sample_run> runs_;                 // by forward value
   int node_ = -1;                                // the forward node at hand
   std::vector<int> forward_in_;
-  iteration_space space_;
+  ir::iteration_space space_;
   std::map<int, std::string> follows_;           // value -> per axis the loop of the forward node
   step_phase phase_ = step_phase::backward;
 
   int home(int x) const { return t.home[idx(x)]; }
   int complete(int x) const { return t.gradient[idx(x)]; }
-  std::string letters_at(int x, std::vector<int> node_loop::* side, std::size_t k) const {
+  std::string letters_at(int x, std::vector<int> ir::node_loop::* side, std::size_t k) const {
     std::string f(idx(t.graph.type(x).rank), '\0');
-    for (node_loop const& l : space_.loops)
+    for (ir::node_loop const& l : space_.loops)
       if (int const a = (l.*side)[k]; a >= 0) f[idx(a)] = l.letter;
     return f;
   }
   std::string operand_letters(int k) const {
-    return letters_at(operand(k), &node_loop::in, idx(k));
+    return letters_at(operand(k), &ir::node_loop::in, idx(k));
   }
   std::string result_letters(int k) const {
-    return letters_at(result(k), &node_loop::out, idx(k));
+    return letters_at(result(k), &ir::node_loop::out, idx(k));
   }
 
   void enter(int v) {
     node_ = v;
     forward_in_ = t.graph.node(v).in;
-    space_ = space_of(t.graph, v);
+    space_ = ir::space_of(t.graph, v);
     follows_.clear();
     for (int k = 0; k < operands(); ++k) follows_.emplace(operand(k), operand_letters(k));
     for (std::size_t k = 0; k < t.graph.node(v).out.size(); ++k)
@@ -217,7 +219,7 @@ class differentiator final : public gradient_builder {
         t.graph.value(t.gradient[i]).type.type = t.graph.type(x).type;
         int const made = t.graph.value(t.gradient[i]).producer;
         // its loops are named by place: they follow the axes, not those names
-        iteration_space const own = space_of(t.graph, made);
+        ir::iteration_space const own = ir::space_of(t.graph, made);
         for (std::size_t l = 0; l < own.loops.size(); ++l)
           if (int const a = own.loops[l].out[0]; a >= 0)
             t.graph.node(made).letters[l] = letters[idx(a)];

@@ -5,13 +5,13 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/reshard.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// One box from one device to another (or to itself). `adds`: the receiver already has a partial sum of this
 /// box and adds.
 struct transfer {
   int from = 0, to = 0;
-  tensor_block box;
+  op::tensor_block box;
   bool adds = false;
 };
 
@@ -22,7 +22,7 @@ struct transfer {
 inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
   std::vector<transfer> r;
   i64 const senders = m.before.size(), receivers = m.after.size();
-  struct source { int dev; std::vector<i64> c; tensor_block block; i64 sum; };
+  struct source { int dev; std::vector<i64> c; op::tensor_block block; i64 sum; };
   std::vector<source> src;
   for (i64 i = 0; i < senders; ++i) {
     source q{m.before.device(i), m.before.coordinates(m.before.device(i)), {}, 0};
@@ -31,15 +31,15 @@ inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
       if (m.before.axes[k].kind == part_kind::partial) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
     src.push_back(std::move(q));
   }
-  auto same_box = [&](tensor_block const& a, tensor_block const& b) {
+  auto same_box = [&](op::tensor_block const& a, op::tensor_block const& b) {
     for (int d = 0; d < s.rank; ++d) if (a.offset[d] != b.offset[d]) return false;
     return true;
   };
   for (i64 j = 0; j < receivers; ++j) {
     int const to = m.after.device(j);
-    tensor_block const want = block_of(m.after, s, to);
+    op::tensor_block const want = block_of(m.after, s, to);
     std::vector<bool> done(src.size(), false);
-    std::vector<tensor_block> had;
+    std::vector<op::tensor_block> had;
     for (std::size_t i = 0; i < src.size(); ++i) {
       if (done[i]) continue;
       // all holders of this block and this share of its sum
@@ -49,7 +49,7 @@ inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
           holders.push_back(k);
           done[k] = true;
         }
-      tensor_block box = want;
+      op::tensor_block box = want;
       bool empty = false;
       for (int d = 0; d < s.rank; ++d) {
         i64 const lo = want.offset[d] > src[i].block.offset[d] ? want.offset[d] : src[i].block.offset[d];
@@ -63,7 +63,7 @@ inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
       std::size_t pick = holders[idx(j) % holders.size()];
       for (std::size_t k : holders) if (src[k].dev == to) pick = k;
       bool adds = false;
-      for (tensor_block const& h : had) adds = adds || same_box(h, box);
+      for (op::tensor_block const& h : had) adds = adds || same_box(h, box);
       had.push_back(box);
       r.push_back({src[pick].dev, to, box, adds});
     }
@@ -115,4 +115,4 @@ inline i64 packing_scalars(reshard_step const& m, shape const& s) {
   return 0;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -5,7 +5,7 @@
 #include <tensorpar/ir/layout.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::ir::detail {
 
 /// Reads `l.coordinates(dev)` and the place of the device's part along each axis of a tensor, for many
 /// devices without memory for each.
@@ -171,4 +171,4 @@ inline bool holds_already(layout const& from, layout const& to, shape const& s) 
   return known == answer::unknown ? holds_by_devices(from, to, s) : known == answer::yes;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::ir::detail

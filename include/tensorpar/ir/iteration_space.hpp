@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// One loop of a node. in[k] / out[k]: the axis of operand / result k it runs over, or -1.
 struct node_loop {
@@ -27,12 +27,12 @@ constexpr i64 gcd(i64 a, i64 b) { while (b) { i64 const t = a % b; a = b; b = t;
 
 /// Resolves the operator's notation against the ranks of these operands and results. O(loops * (operands +
 /// results)).
-inline iteration_space space_of(any_op const& o, std::vector<shape> const& in,
+inline iteration_space space_of(op::any_op const& o, std::vector<shape> const& in,
                                 std::vector<shape> const& out) {
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
   shapes const acts{in.data(),
                     activations < static_cast<int>(in.size()) ? activations : static_cast<int>(in.size())};
-  loops const p = o.op->pattern(o.attr, acts);
+  op::loops const p = o.op->pattern(o.attr, acts);
   iteration_space r;
   // an operator of a lone scalar ("->s") has no operand terms: no loop has an axis there
   auto term = [](std::size_t k, int terms) {
@@ -72,11 +72,12 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in,
     finish(std::move(l), true);
   }
   for (int i = 0; i < p.n; ++i) {
-    loop const& q = p.l[i];
+    op::loop const& q = p.l[i];
     node_loop l{q.letter, 1, q.reduced, std::vector<int>(in.size(), -1), std::vector<int>(out.size(), -1)};
     for (std::size_t k = 0; k < in.size() && p.operands; ++k)
-      l.in[k] = axis_at(q.in[term(k, p.operands)], in[k].rank);
-    for (std::size_t k = 0; k < out.size(); ++k) l.out[k] = axis_at(q.out[term(k, p.results)], out[k].rank);
+      l.in[k] = op::axis_at(q.in[term(k, p.operands)], in[k].rank);
+    for (std::size_t k = 0; k < out.size(); ++k)
+      l.out[k] = op::axis_at(q.out[term(k, p.results)], out[k].rank);
     finish(std::move(l), q.splittable);
   }
   return r;
@@ -92,4 +93,4 @@ inline iteration_space space_of(computation_graph const& g, int v) {
   return space_of(g.node(v).op, in, out);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

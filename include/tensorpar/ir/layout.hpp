@@ -5,7 +5,7 @@
 #include <tensorpar/op/core/block.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// One axis of a node's device mesh: the loop it splits ('\0': nothing, every device does the same work), in
 /// how many parts, and how far apart in device numbers neighbouring parts stand.
@@ -119,8 +119,8 @@ inline layout canonical(layout l) {
 
 /// The box of the logical tensor that a device holds. Precondition: l holds dev; every shard degree divides
 /// its extent.
-inline tensor_block block_of(layout const& l, shape const& s, std::vector<i64> const& c) {
-  tensor_block b;
+inline op::tensor_block block_of(layout const& l, shape const& s, std::vector<i64> const& c) {
+  op::tensor_block b;
   b.rank = s.rank;
   b.type = s.type;
   for (int d = 0; d < s.rank; ++d) {
@@ -136,7 +136,7 @@ inline tensor_block block_of(layout const& l, shape const& s, std::vector<i64> c
   }
   return b;
 }
-inline tensor_block block_of(layout const& l, shape const& s, int dev) {
+inline op::tensor_block block_of(layout const& l, shape const& s, int dev) {
   return block_of(l, s, l.coordinates(dev));
 }
 /// Extents of every part of a tensor under l.
@@ -197,4 +197,4 @@ inline int misfit(iteration_space const& own, sharding const& s) {
   return -1;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -9,7 +9,7 @@
 #include <tensorpar/op/kinds/loss.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// What a graph says of a value that has no samples of its own.
 enum class reduced_samples : int {
@@ -32,13 +32,13 @@ struct reduced_value {
 };
 
 /// Linear functions of one operand, of each element or of all.
-inline bool is_linear(any_op const& o) {
+inline bool is_linear(op::any_op const& o) {
   return o.is<scale>() || o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() ||
-         o.is<tensorpar::transpose>() || o.is<slice_axis>() || o.is<split_axes>() || o.is<sum_axis>() ||
-         o.is<repeat_axis>() || is_parallel(*o.op);
+         o.is<tensorpar::transpose>() || o.is<slice_axis>() || o.is<split_axes>() || o.is<op::sum_axis>() ||
+         o.is<op::repeat_axis>() || is_parallel(*o.op);
 }
 /// Linear functions of each of two operands.
-inline bool is_bilinear(any_op const& o) { return o.is<mul>() || o.is<contraction>() || o.is<matmul>(); }
+inline bool is_bilinear(op::any_op const& o) { return o.is<mul>() || o.is<contraction>() || o.is<matmul>(); }
 
 inline reduced_value added(reduced_value const& a, reduced_value const& b) {
   using enum reduced_samples;
@@ -111,12 +111,12 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss,
                                     std::vector<sample_run> const& runs) {
   using namespace detail;
   using enum reduced_samples;
-  std::vector<reduced_value> of(g.values.size());
+  std::vector<detail::reduced_value> of(g.values.size());
   i64 samples = 0;                                               // a multiple of those of a micro-batch
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (graph_value const& v = g.values[x]; v.role == value_role::input && v.type.rank > 0) {
       of[x].samples = true;
-      samples = gcd(samples, v.type.d[0].n);
+      samples = detail::gcd(samples, v.type.d[0].n);
     }
   for (graph_node const& n : g.nodes) {
     bool from_samples = false, from_reduced = false;
@@ -125,17 +125,19 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss,
       from_reduced = from_reduced || of[idx(x)].kind != none;
     }
     for (int y : n.out) {
-      reduced_value& r = of[idx(y)];
+      detail::reduced_value& r = of[idx(y)];
       bool const mean_of = n.op.is<cross_entropy>() || n.op.is<mean_squared_error>();
-      if (!from_samples) r = mean_of && from_reduced ? reduced_value{false, other} : combined(g, n, of);
+      if (!from_samples)
+        r = mean_of && from_reduced ? detail::reduced_value{false, other} : detail::combined(g, n, of);
       else if (runs[idx(y)].run != sample_run::none)
-        r = factor_so_far(g, n, of), r.samples = true;
+        r = detail::factor_so_far(g, n, of), r.samples = true;
       else if (from_reduced) r.kind = other;
-      else if (n.op.is<sum_axis>() || is_bilinear(n.op)) r = factor_so_far(g, n, of), r.kind = sum;
+      else if (n.op.is<op::sum_axis>() || detail::is_bilinear(n.op)) r = detail::factor_so_far(g, n, of),
+          r.kind = sum;
       else r.kind = mean_of ? mean : other;
     }
   }
-  reduced_value const& r = of[idx(loss)];
+  detail::reduced_value const& r = of[idx(loss)];
   if (r.samples) return other;
   if (r.kind != sum || !r.scaled) return r.kind;
   // a whole number of samples, or of elements of them
@@ -183,4 +185,4 @@ inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_re
   return reduction_of(g, loss, asked, several, same_graph, sample_runs(g));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -24,9 +24,8 @@ inline int mixed_operand(computation_graph const& g, graph_node const& n) {
 inline void require_one_type(computation_graph const& g, char const* where) {
   for (graph_node const& n : g.nodes)
     if (int const k = mixed_operand(g, n); k >= 0)
-      throw error("operator " + spell(n.op) + " takes bf16 numbers, but operand " + std::to_string(k) +
-                      " is " + spell(g.type(n.in[idx(k)])) + " in " +
-                      name_of(g.type(n.in[idx(k)]).type),
+      throw error("operator " + op::spell(n.op) + " takes bf16 numbers, but operand " + std::to_string(k) +
+                      " is " + op::spell(g.type(n.in[idx(k)])) + " in " + name_of(g.type(n.in[idx(k)]).type),
                   where, "operands of one type");
 }
 

@@ -3,7 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// A computation graph with parallel operators, the sharding of every value, and for every node which loops
 /// are split where.
@@ -35,8 +35,8 @@ class parallel_writer {
     return q;
   }
   /// Parallel operators one after another; returns the last one's result.
-  int chain(int from, std::vector<any_op> const& ops, sharding const& mesh) {
-    for (any_op const& o : ops) {
+  int chain(int from, std::vector<op::any_op> const& ops, sharding const& mesh) {
+    for (op::any_op const& o : ops) {
       parallel_shape const s = p_.shapes[idx(from)];
       int const v = p_.graph.add(o, {from});
       p_.meshes.push_back(mesh);
@@ -51,7 +51,7 @@ class parallel_writer {
   /// left out and nothing else happens, it stays as it is for those who read all of them.
   int with_copies(int y, int first, parallel_shape const& s, sharding const& mesh) {
     i64 const have = p_.shapes[idx(y)].copy;
-    if (s.copy > have) y = chain(y, {any_op(parallel::replicate{s.copy / have})}, mesh);
+    if (s.copy > have) y = chain(y, {op::any_op(parallel::replicate{s.copy / have})}, mesh);
     if (y != first) p_.shapes[idx(y)] = s;
     return y;
   }
@@ -62,14 +62,14 @@ class parallel_writer {
     graph_value const& v = g_.value(x);
     int y = h.front().value;
     if (v.producer < 0) {                                     // one whole tensor on the host or in its home
-      std::vector<any_op> ops;
+      std::vector<op::any_op> ops;
       for (int d = 0; d < v.type.rank; ++d)
         if (i64 const k = want.degree(part_kind::shard, d); k > 1) ops.push_back(parallel::partition{d, k});
       if (i64 const k = want.degree(part_kind::replicate); k > 1) ops.push_back(parallel::replicate{k});
       y = chain(y, ops, mesh);
     } else {
       for (reshard_step const& m : reshard(h.front().where, want, v.type)) {
-        y = chain(y, tensorpar::operators_of(m, v.type.rank), mesh);
+        y = chain(y, ir::operators_of(m, v.type.rank), mesh);
         y = with_copies(y, h.front().value, shape_in(m.after, v.type), mesh);
       }
       // another group of devices may hold more copies
@@ -94,7 +94,7 @@ class parallel_writer {
     iteration_space const space = space_of(g_, v);
     if (int const bad = misfit(space, s); bad >= 0)
       throw error("loop '" + std::string(1, s.axes[idx(bad)].letter) + "' of " +
-                      spell(n.op) + " cannot be split so",
+                      op::spell(n.op) + " cannot be split so",
                   "parallelize", "a divisor of the loop's units");
     std::vector<int> in;
     for (std::size_t k = 0; k < n.in.size(); ++k)
@@ -137,7 +137,7 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
   std::vector<std::string> r;
   for (int v = 0; v < p.graph.node_count(); ++v) {
     graph_node const& n = p.graph.node(v);
-    std::string const where = "node " + std::to_string(v) + " " + spell(n.op) + ": ";
+    std::string const where = "node " + std::to_string(v) + " " + op::spell(n.op) + ": ";
     auto at = [&](int x) -> parallel_shape const& { return p.shapes[idx(x)]; };
     for (int x : n.out)
       for (int d = 0; d < at(x).type.rank; ++d)
@@ -166,4 +166,4 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// Through which operands partial sums may pass.
 ///   none      through none: the operator is not linear
@@ -16,7 +16,7 @@ struct sum_passage {
   sum_rule rule = sum_rule::none;
   int first = 0, last = 0;               // the operands [first, last) that may carry sums
 };
-inline sum_passage sums_through(any_op const& o, int operands) {
+inline sum_passage sums_through(op::any_op const& o, int operands) {
   std::string_view const n = o.op->name;
   if (n == "add" || n == "concat") return {sum_rule::together, 0, operands};
   if (n == "linear" || n == "conv2d") return {sum_rule::alone, 0, 2};
@@ -52,7 +52,7 @@ concept degree_algebra = requires(A& a, typename A::value const& x, node_loop co
 /// partial sums. A bias is added once: it comes as partial sums where its node makes some. O(loops *
 /// (operands + results)).
 template <degree_algebra A, class D = typename A::value>
-std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space const& space,
+std::vector<degrees_of<D>> infer_degrees(A& a, op::any_op const& o, iteration_space const& space,
                                          std::vector<degrees_of<D>> const& in,
                                          std::vector<int> const& out_ranks) {
   std::vector<D> split;
@@ -119,14 +119,14 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
 /// The same for the parallel operators that rules know; `k` is the operator's degree. Precondition: axis is
 /// one of x's.
 template <degree_algebra A, class D = typename A::value>
-degrees_of<D> infer_parallel(A& a, op_info const& o, int axis, D const& k, degrees_of<D> x) {
+degrees_of<D> infer_parallel(A& a, op::op_info const& o, int axis, D const& k, degrees_of<D> x) {
   u64 const id = o.id;
   auto const d = idx(axis);
-  if (id == name_hash(parallel::partition::name)) x.axis[d] = a.times(x.axis[d], k);
-  else if (id == name_hash(parallel::combine::name))
+  if (id == core::name_hash(parallel::partition::name)) x.axis[d] = a.times(x.axis[d], k);
+  else if (id == core::name_hash(parallel::combine::name))
     x.axis[d] = a.over(x.axis[d], k, "the axis is not split that often");
-  else if (id == name_hash(parallel::replicate::name)) x.copy = a.times(x.copy, k);
-  else if (id == name_hash(parallel::reduce::name))
+  else if (id == core::name_hash(parallel::replicate::name)) x.copy = a.times(x.copy, k);
+  else if (id == core::name_hash(parallel::reduce::name))
     x.sum = a.over(x.sum, k, "there are not that many partial sums");
   return x;
 }
@@ -154,29 +154,30 @@ struct counted_degrees {
 /// Shardings of an operator's results; a problem where the operands' shardings do not fit each other, the
 /// operator or the extents. Law: for what `lift` makes of loop degrees, infer_parallel_shapes answers with
 /// lift's results. O(loops * (operands + results)).
-inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parallel_shape> const& in) {
+inline parallel_result infer_parallel_shapes(op::any_op const& o, std::vector<parallel_shape> const& in) {
   if (is_parallel(o)) {
-    if (in.size() != 1) return {{}, spell(o) + " takes one operand"};
+    if (in.size() != 1) return {{}, op::spell(o) + " takes one operand"};
     return parallel_rule(o, in[0]);
   }
   std::vector<shape> types;
   for (parallel_shape const& s : in) types.push_back(s.type);
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
-  if (static_cast<int>(in.size()) < activations) return {{}, spell(o) + " has too few operands"};
-  inference const inferred = infer_results(o, {types.data(), static_cast<int>(types.size())}, activations);
+  if (static_cast<int>(in.size()) < activations) return {{}, op::spell(o) + " has too few operands"};
+  op::inference const inferred = op::infer_results(o, {types.data(), static_cast<int>(types.size())},
+                                                   activations);
   if (!inferred.ok())
     return {{},
-            spell(o) + ": " + inferred.rule + ": " + spell(inferred.out[0]) + ", " + spell(inferred.out[1])};
-  weight_list const weights = o.op->weights(o.attr, {types.data(), activations});
+            op::spell(o) + ": " + inferred.rule + ": " + op::spell(inferred.out[0]) + ", "
+                + op::spell(inferred.out[1])};
+  op::weight_list const weights = o.op->weights(o.attr, {types.data(), activations});
   for (int k = activations; k < static_cast<int>(in.size()); ++k) {
     int const w = k - activations;
     if (w >= weights.n || !same_extents(weights.w[w].type, types[idx(k)]))
       return {{},
-              spell(o) + ": weight " + std::to_string(w) + " is " +
-                  spell(types[idx(k)]) +
-                  (w < weights.n ? ", wanted is " + spell(weights.w[w].type) : ", there is none")};
+              op::spell(o) + ": weight " + std::to_string(w) + " is " + op::spell(types[idx(k)]) +
+                  (w < weights.n ? ", wanted is " + op::spell(weights.w[w].type) : ", there is none")};
   }
-  if (static_cast<int>(in.size()) < activations + weights.n) return {{}, spell(o) + " lacks a weight"};
+  if (static_cast<int>(in.size()) < activations + weights.n) return {{}, op::spell(o) + " lacks a weight"};
   std::vector<shape> const results(inferred.out, inferred.out + inferred.n);
   counted_degrees a;
   std::vector<degrees_of<i64>> shardings;
@@ -188,7 +189,7 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   if (!a.problem.empty()) {
     std::string all;
     for (parallel_shape const& s : in) all += (all.empty() ? "" : ", ") + spell(s);
-    return {{}, spell(o) + " on " + all + ": " + a.problem};
+    return {{}, op::spell(o) + " on " + all + ": " + a.problem};
   }
   parallel_result r;
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -201,4 +202,4 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

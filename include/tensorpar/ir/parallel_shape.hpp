@@ -5,7 +5,7 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// Sizes of a logical tensor, the degree in which each axis is split, and two replica counts: `sum` partial
 /// sums, `copy` identical copies. micro: in how many micro-batches the batch axis is cut in time (pipeline /
@@ -26,7 +26,7 @@ struct parallel_shape {
 inline std::string spell(parallel_shape const& s) {
   std::string r = "[";
   for (int d = 0; d < s.type.rank; ++d)
-    r += (d ? "," : "") + spell(s.type.d[d]) + (s.degree[d] > 1 ? "/" + std::to_string(s.degree[d]) : "");
+    r += (d ? "," : "") + op::spell(s.type.d[d]) + (s.degree[d] > 1 ? "/" + std::to_string(s.degree[d]) : "");
   r += "]";
   if (s.sum > 1) r += " sum " + std::to_string(s.sum);
   if (s.copy > 1) r += " copy " + std::to_string(s.copy);
@@ -44,8 +44,9 @@ struct parallel_result {
 /// What the six parallel operators do to a sharding shape (Unity, OSDI'22, section 3, with the two replica
 /// counts kept apart). partition: degree *= k, must divide the size; combine: degree /= k; replicate: copy *=
 /// k; reduce: sum /= k; pipeline: micro *= k; batch: micro /= k.
-inline parallel_result parallel_rule(any_op const& o, parallel_shape s) {
-  auto no = [&](std::string why) { return parallel_result{{}, spell(o) + " on " + spell(s) + ": " + why}; };
+inline parallel_result parallel_rule(op::any_op const& o, parallel_shape s) {
+  auto no = [&](std::string why) { return parallel_result{{},
+                                                          op::spell(o) + " on " + spell(s) + ": " + why}; };
   i64 const k = o.attr[o.op->attrs - 1], d = o.op->attrs == 2 ? o.attr[0] : 0;
   if (k < 1) return no("the degree must be positive");
   if (o.op->attrs == 2 && (d < 0 || d >= s.type.rank)) return no("no such axis");
@@ -81,7 +82,7 @@ struct loop_degrees {
 
 /// Is the operator linear in its activations, so that partial sums may pass through it? (A bias is then a
 /// partial sum too.)
-inline bool passes_sums(any_op const& o) {
+inline bool passes_sums(op::any_op const& o) {
   std::string_view const n = o.op->name;
   for (char const* s :
        {"linear", "conv2d", "add", "scale", "concat", "split", "slice", "unslice", "transpose", "reshape",
@@ -95,14 +96,15 @@ struct node_shapes {
   std::vector<parallel_shape> in, out;
   std::string problem;
 };
-inline node_shapes lift(iteration_space const& space, any_op const& o, std::vector<shape> const& in,
+inline node_shapes lift(iteration_space const& space, op::any_op const& o, std::vector<shape> const& in,
                         std::vector<shape> const& out, loop_degrees const& d) {
   node_shapes r;
   for (node_loop const& l : space.loops)
     if (i64 const k = d.of(l.letter); k < 1 || l.units % k)
-      r.problem = spell(o) + ": loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) +
+      r.problem = op::spell(o) + ": loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) +
                   " parts cannot be split in " + std::to_string(k);
-  if (d.sum > 1 && !passes_sums(o)) r.problem = spell(o) + ": partial sums cannot pass through this operator";
+  if (d.sum > 1 && !passes_sums(o))
+    r.problem = op::spell(o) + ": partial sums cannot pass through this operator";
   if (!r.problem.empty()) return r;
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
   for (std::size_t k = 0; k < in.size(); ++k) {
@@ -156,7 +158,7 @@ inline std::optional<loop_degrees> degrees_from(iteration_space const& space, pa
 /// Which collective two adjacent parallel operators are: reduce then replicate = all-reduce, reduce then
 /// partition = reduce-scatter, combine then replicate = all-gather, combine then partition of another axis =
 /// all-to-all. nullopt: none of these.
-inline std::optional<reshard_kind> recognise(any_op const& first, any_op const& second) {
+inline std::optional<reshard_kind> recognise(op::any_op const& first, op::any_op const& second) {
   if (first.attr[first.op->attrs - 1] != second.attr[second.op->attrs - 1]) return std::nullopt;
   if (first.is<parallel::reduce>() && second.is<parallel::replicate>()) return reshard_kind::all_reduce;
   if (first.is<parallel::reduce>() && second.is<parallel::partition>()) return reshard_kind::reduce_scatter;
@@ -168,7 +170,7 @@ inline std::optional<reshard_kind> recognise(any_op const& first, any_op const& 
 
 /// The parallel operators that one step of a reshard stands for. An exchange is what its ends say: reduce,
 /// combine, then partition, replicate.
-inline std::vector<any_op> operators_of(reshard_step const& m, int rank) {
+inline std::vector<op::any_op> operators_of(reshard_step const& m, int rank) {
   i64 const n = m.group_size();
   switch (m.kind) {
     case reshard_kind::all_reduce: return {parallel::reduce{n}, parallel::replicate{n}};
@@ -179,7 +181,7 @@ inline std::vector<any_op> operators_of(reshard_step const& m, int rank) {
     case reshard_kind::slice:
     case reshard_kind::exchange: break;
   }
-  std::vector<any_op> r;
+  std::vector<op::any_op> r;
   if (i64 const s = m.before.degree(part_kind::partial); s > 1) r.push_back(parallel::reduce{s});
   for (int d = 0; d < rank; ++d) {
     i64 const a = m.before.degree(part_kind::shard, d), b = m.after.degree(part_kind::shard, d),
@@ -190,4 +192,4 @@ inline std::vector<any_op> operators_of(reshard_step const& m, int rank) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/running_statistics.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 namespace detail {
 
@@ -70,22 +70,22 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
       throw error("a batch " + std::to_string(factor) + " times as large", "rebatch: input '" + v.name + "'",
                   "at most 2^48 elements");
     if (too_large(v.type))
-      throw error("input '" + v.name + "' of shape " + spell(v.type), "rebatch", "at most 2^48 elements");
+      throw error("input '" + v.name + "' of shape " + op::spell(v.type), "rebatch", "at most 2^48 elements");
   }
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     auto refuse = [&](std::string const& why) {
-      throw error("operator " + spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") +
+      throw error("operator " + op::spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") +
                       " cannot run on " + std::to_string(factor) + " times its batch: " + why,
                   "rebatch", "operators whose attributes leave the batch open");
     };
     if (detail::running_statistics_of(g, n) >= 0)
       refuse("statistics are kept for this batch; rebatch comes before with_running_statistics");
-    pool<shape> in;
+    core::pool<shape> in;
     for (int x : n.in) in.push(g.type(x));
-    inference const r = infer_results(n.op, in.view(), n.activations);
-    if (!r.ok()) refuse(std::string(r.rule) + ": " + spell(r.out[0]) + ", " + spell(r.out[1]));
-    weight_list const w = n.op.op->weights(n.op.attr, {in.begin(), n.activations});
+    op::inference const r = op::infer_results(n.op, in.view(), n.activations);
+    if (!r.ok()) refuse(std::string(r.rule) + ": " + op::spell(r.out[0]) + ", " + op::spell(r.out[1]));
+    op::weight_list const w = n.op.op->weights(n.op.attr, {in.begin(), n.activations});
     for (int k = 0; k < w.n && n.activations + k < static_cast<int>(n.in.size()); ++k) {
       shape const &now = w.w[k].type, &had = g.type(n.in[idx(n.activations + k)]);
       bool same = now.rank == had.rank;
@@ -94,7 +94,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     }
     for (int k = 0; k < r.n; ++k) {
       if (too_large(r.out[k]))
-        refuse("a result of shape " + spell(r.out[k]) + " has more than 2^48 elements");
+        refuse("a result of shape " + op::spell(r.out[k]) + " has more than 2^48 elements");
       g.value(n.out[idx(k)]).type = r.out[k];
     }
     if (std::string const why = detail::follow_samples(g, v, factor, axis); !why.empty()) refuse(why);
@@ -102,4 +102,4 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
   return g;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/held_boxes.hpp>
 #include <tensorpar/ir/layout.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// What moves a tensor. As parallel operators: all_reduce = replicate . reduce, reduce_scatter = partition .
 /// reduce, all_gather = replicate . combine, all_to_all = partition(e) . combine(d), slice = a partition of
@@ -276,4 +276,4 @@ inline double bytes_sent(reshard_step const& m, shape const& s, i64 scalar_bytes
   return 0;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -9,7 +9,7 @@
 #include <tensorpar/op/kinds/batch_norm.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 namespace detail {
 
@@ -24,9 +24,9 @@ inline std::vector<taken_moments> moments_taken(computation_graph const& g) {
   std::vector<taken_moments> r;
   std::set<int> seen;
   for (graph_node const& n : g.nodes) {
-    if (!n.op.is<normalize>() || n.phase != step_phase::forward || n.recomputed) continue;
+    if (!n.op.is<op::normalize>() || n.phase != step_phase::forward || n.recomputed) continue;
     int const p = g.value(n.in[1]).producer;
-    if (p >= 0 && g.node(p).op.is<channel_moments>() && seen.insert(n.in[1]).second)
+    if (p >= 0 && g.node(p).op.is<op::channel_moments>() && seen.insert(n.in[1]).second)
       r.push_back({n.in[1], n.name.empty() ? n.name : n.name + ".moments"});
   }
   return r;
@@ -49,7 +49,7 @@ inline i64 summed_elements(computation_graph const& g, int moments) {
 }
 /// The parameter that a normalize takes its statistics from, as `with_running_statistics` makes it, or -1.
 inline int running_statistics_of(computation_graph const& g, graph_node const& n) {
-  if (!n.op.is<normalize>()) return -1;
+  if (!n.op.is<op::normalize>()) return -1;
   int const p = g.value(n.in[1]).producer;
   if (p < 0 || !g.node(p).op.is<scale>()) return -1;
   int const x = g.node(p).in[0];
@@ -87,8 +87,8 @@ inline computation_graph with_running_statistics(computation_graph g) {
   for (graph_value const& v : g.values) if (v.producer < 0) values.insert(v.name);
   detail::require_own_names(all, std::move(values), "with_running_statistics");
   for (detail::taken_moments const& m : all) {
-    any_op times(scale{static_cast<double>(detail::summed_elements(g, m.value))});
-    int const kept = g.add_parameter(m.name, g.type(m.value), init::zeros);
+    op::any_op times(scale{static_cast<double>(detail::summed_elements(g, m.value))});
+    int const kept = g.add_parameter(m.name, g.type(m.value), op::init::zeros);
     graph_node& n = g.node(g.value(m.value).producer);
     times.at = n.op.at;
     n.op = times;
@@ -103,14 +103,14 @@ inline computation_graph with_running_statistics(computation_graph g) {
 inline std::vector<std::string> moments_in(computation_graph const& g) {
   std::vector<std::string> r;
   std::set<int> taken;
-  for (graph_node const& n : g.nodes) if (n.op.is<normalize>()) taken.insert(n.in[1]);
+  for (graph_node const& n : g.nodes) if (n.op.is<op::normalize>()) taken.insert(n.in[1]);
   for (graph_port const& o : g.outputs) {
     int const p = g.value(o.value).producer;
-    bool const own = p >= 0 && g.node(p).op.is<channel_moments>() && taken.contains(o.value) &&
+    bool const own = p >= 0 && g.node(p).op.is<op::channel_moments>() && taken.contains(o.value) &&
                      o.name.ends_with(".moments");
     if (own && std::find(r.begin(), r.end(), o.name) == r.end()) r.push_back(o.name);
   }
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -4,7 +4,7 @@
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// The elements of a value, row by row, are runs of `run` elements, each with all samples of the micro-batch:
 /// those of several micro-batches stand side by side, run by run. Element i of micro-batch j of m is number
@@ -86,7 +86,7 @@ inline sample_axis samples_of_result(computation_graph const& g, int v, iteratio
                                      std::size_t k, std::size_t p, sample_axis const& from, bool one) {
   graph_node const& n = g.node(v);
   shape const &s = g.type(n.in[k]), &to = g.type(n.out[p]);
-  auto const at = [&](i64 axis) { return axis_number(axis, s.rank); };
+  auto const at = [&](i64 axis) { return tensorpar::detail::axis_number(axis, s.rank); };
   if (n.op.is<reshape>())
     return samples_in_order(from, s, to, static_cast<int>(n.op.as<reshape>().keep), 0, one);
   if (n.op.is<flatten>())
@@ -109,12 +109,12 @@ inline sample_axis samples_of_result(computation_graph const& g, int v, iteratio
 /// samples, or an operator does not say. O(nodes * loops).
 inline std::vector<sample_run> sample_runs(computation_graph const& g) {
   using namespace detail;
-  std::vector<sample_axis> at(g.values.size());
+  std::vector<detail::sample_axis> at(g.values.size());
   i64 samples = 0;                                               // a multiple of them
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (graph_value const& v = g.values[x]; v.role == value_role::input && v.type.rank > 0) {
-      at[x] = samples_along(v.type, 0, v.type.d[0].n);
-      samples = gcd(samples, v.type.d[0].n);
+      at[x] = detail::samples_along(v.type, 0, v.type.d[0].n);
+      samples = detail::gcd(samples, v.type.d[0].n);
     }
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
@@ -123,22 +123,23 @@ inline std::vector<sample_run> sample_runs(computation_graph const& g) {
     if (!any) continue;
     iteration_space const space = space_of(g, v);
     for (std::size_t p = 0; p < n.out.size(); ++p) {
-      sample_axis& to = at[idx(n.out[p])];
+      detail::sample_axis& to = at[idx(n.out[p])];
       for (std::size_t k = 0; k < n.in.size(); ++k) {
-        sample_axis const from = at[idx(n.in[k])];
-        if (from.where.run == sample_run::none || to == no_telling) continue;
-        sample_axis const here =
-            from == no_telling ? no_telling : samples_of_result(g, v, space, k, p, from, samples == 1);
+        detail::sample_axis const from = at[idx(n.in[k])];
+        if (from.where.run == sample_run::none || to == detail::no_telling) continue;
+        detail::sample_axis const here =
+            from == detail::no_telling ? detail::no_telling
+                : detail::samples_of_result(g, v, space, k, p, from, samples == 1);
         if (here.where.run == sample_run::none) continue;
         bool const open = to.axis < 0 || here.axis < 0 || to.axis == here.axis;
         if (to.where.run == sample_run::none || (to.where == here.where && open && to.axis < 0)) to = here;
-        else if (to.where != here.where || !open) to = no_telling;
+        else if (to.where != here.where || !open) to = detail::no_telling;
       }
     }
   }
   std::vector<sample_run> r;
-  for (sample_axis const& a : at) r.push_back(a.where);
+  for (detail::sample_axis const& a : at) r.push_back(a.where);
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

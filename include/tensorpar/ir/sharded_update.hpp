@@ -2,7 +2,7 @@
 #pragma once
 #include <tensorpar/ir/layout.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// What becomes of a weight where a mesh axis holds copies of it (ZeRO: Rajbhandari et al. 2020, section 5).
 enum class zero_stage : int {
@@ -37,4 +37,4 @@ inline std::string sharded_letters(iteration_space const& update, std::string le
   return letters;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

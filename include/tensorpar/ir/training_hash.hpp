@@ -3,14 +3,14 @@
 #pragma once
 #include <tensorpar/ir/differentiate.hpp>
 
-namespace tensorpar {
+namespace tensorpar::ir {
 
 /// A stable hash of what is trained, whatever the plan: forward operators with attributes and wiring, names
 /// and shapes of parameters. Batch sizes do not enter, so plans with other micro-batches agree; neither does
 /// a pipeline's expansion. O(nodes).
 inline u64 training_hash(training_graph const& t) {
   if (t.expanded_from) return t.expanded_from;
-  hasher h;
+  core::hasher h;
   h.add(t.forward_nodes);
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
@@ -38,4 +38,4 @@ inline u64 forward_part_hash(training_graph const& t) {
   return f.hash();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::ir

@@ -18,7 +18,7 @@
 #include <tensorpar/op/kinds/structural.hpp>
 #include <tensorpar/op/kinds/update.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// A list of operator types; a model or a compute policy announces its own operators with one.
 template <class... Op> struct op_set {};
@@ -45,4 +45,4 @@ using task_operators =
     op_set<linear_with, contraction_with, norm_grads, attention_with_lse, attention_grad_from_lse,
            packed_attention_with_lse, packed_attention_grad_from_lse>;
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

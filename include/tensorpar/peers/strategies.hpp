@@ -44,12 +44,13 @@ std::optional<search::assignment> min_among(search::mapping_problem const& p, Ke
 /// Data parallelism whose copies share updates (ZeRO-2; Rajbhandari et al. 2020, section 5) or keep a part of
 /// the weights each (ZeRO-3). Where a weight cannot be shared so, it is shared less. With one micro-batch
 /// ZeRO-1 is the same plan as ZeRO-2: gradients go at once.
-inline search::assignment zero(search::mapping_problem const& p, std::string const& batch, zero_stage level) {
+inline search::assignment zero(search::mapping_problem const& p, std::string const& batch,
+                               ir::zero_stage level) {
   search::assignment a = search::data_parallel(p, batch);
   for (int v = 0; v < p.operators(); ++v) {
-    sharding const& s = p.choices(v).shardings[idx(a[idx(v)])];
+    ir::sharding const& s = p.choices(v).shardings[idx(a[idx(v)])];
     for (int k = static_cast<int>(level); k > 0; --k)
-      if (int const i = search::find_choice(p, v, s, {static_cast<zero_stage>(k), false}); i >= 0) {
+      if (int const i = search::find_choice(p, v, s, {static_cast<ir::zero_stage>(k), false}); i >= 0) {
         a[idx(v)] = i;
         break;
       }
@@ -67,12 +68,12 @@ inline std::optional<search::assignment> uniform_mesh(search::mapping_problem co
   std::vector<char> const of = detail::batch_by_set(p, batch);
   return detail::min_among(p, [&](int set, int i) {
     search::choice_set const& c = p.sets[idx(set)];
-    sharding const& s = c.shardings[idx(i)];
+    ir::sharding const& s = c.shardings[idx(i)];
     if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == search::choice_saving{})) return false;
     char const b = of[idx(set)];
     if (!b) return true;
     i64 samples = 1;
-    for (mesh_axis const& a : s.axes) if (a.letter == b) samples *= a.degree;
+    for (ir::mesh_axis const& a : s.axes) if (a.letter == b) samples *= a.degree;
     bool const outermost = samples == 1 || s.axes.front().letter == b;
     return samples == data && outermost;
   }, limits);
@@ -100,7 +101,7 @@ inline std::optional<search::assignment> expert(search::mapping_problem const& p
   std::vector<i64> most(p.sets.size(), 0);                          // devices that share the work
   auto const splits = [&](int set, int i) {
     search::choice_set const& c = p.sets[idx(set)];
-    sharding const& s = c.shardings[idx(i)];
+    ir::sharding const& s = c.shardings[idx(i)];
     return heavy[idx(set)] && s.start == 0 && s.axes.size() == 1 && s.axes[0].letter &&
            s.axes[0].letter != of[idx(set)] && c.saving(i) == search::choice_saving{};
   };
@@ -158,7 +159,7 @@ inline search::assignment random_walk(search::mapping_problem const& p, search::
 /// All of the above that a graph and a machine allow, priced like the search's own plans: seconds by its
 /// objective, bytes by arenas. "Megatron" only for graphs with attention, in groups within a node. The same
 /// options as for `optimize`. Deterministic.
-template <cost_model M>
+template <cost::cost_model M>
 std::vector<search::baseline> strategies(computation_graph const& forward, machine const& on, M const& model,
                                  search::search_options const& o = {}, strategy_options const& more = {}) {
   training_options to;
@@ -194,8 +195,8 @@ std::vector<search::baseline> strategies(computation_graph const& forward, machi
     b.cost.bytes = arenas(b.nodes);
     r.push_back(std::move(b));
   };
-  put("ZeRO-2", one_axis, zero(one_axis, batch, zero_stage::updates));
-  put("ZeRO-3", one_axis, zero(one_axis, batch, zero_stage::weights));
+  put("ZeRO-2", one_axis, zero(one_axis, batch, ir::zero_stage::updates));
+  put("ZeRO-3", one_axis, zero(one_axis, batch, ir::zero_stage::weights));
   bool attends = false;
   for (int v = 0; v < t.forward_nodes; ++v) attends = attends || is_attention(t.graph.node(v).op);
   i64 const node = on.links.empty() ? on.size() : on.links.front().group;
@@ -219,8 +220,8 @@ std::vector<search::baseline> strategies(computation_graph const& forward, machi
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&,
                               search::search_options const& = {}, strategy_options const& = {});
 
 }  // namespace tensorpar::peers

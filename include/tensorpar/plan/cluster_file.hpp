@@ -13,12 +13,12 @@ inline constexpr int cluster_schema = 1;
 namespace detail {
 
 /// Runs of equal device kinds, by name: [{"kind": "T4", "count": 4}, ...].
-inline json encode_devices(machine const& m) {
-  json r = json::array();
+inline core::json encode_devices(machine const& m) {
+  core::json r = core::json::array();
   for (std::size_t i = 0; i < m.device.size();) {
     std::size_t j = i;
     while (j < m.device.size() && m.device[j] == m.device[i]) ++j;
-    json x = json::object();
+    core::json x = core::json::object();
     x["kind"] = m.kinds[idx(m.device[i])].name;
     x["count"] = j - i;
     r.push_back(std::move(x));
@@ -61,10 +61,10 @@ inline machine decode_cluster(plan_reader const& r) {
 /// The cluster as a JSON value that people can read and change: kinds by name, devices as runs. Precondition:
 /// kinds have different names. Throws `error` for a machine that means nothing. Law:
 /// decode_cluster(encode_cluster(m), w) == m where every kind is in use.
-inline json encode_cluster(machine const& m) {
+inline core::json encode_cluster(machine const& m) {
   require_machine(m);
-  json const flat = detail::encode_machine(m);
-  json r = json::object();
+  core::json const flat = detail::encode_machine(m);
+  core::json r = core::json::object();
   r["tensorpar_cluster"] = cluster_schema;
   r["name"] = m.name;
   r["kinds"] = flat["kinds"];
@@ -77,7 +77,7 @@ inline json encode_cluster(machine const& m) {
 /// [{"kind": ..., "count": ...}], "links": [innermost, ..., the one that joins all]}. Bandwidths in bytes/s,
 /// memory in bytes, times in seconds.
 /// Throws `error` that names file, key and what is valid. O(file + devices).
-inline machine decode_cluster(json const& from, std::string const& where) {
+inline machine decode_cluster(core::json const& from, std::string const& where) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || (!from.contains("preset") && !from.contains("tensorpar_cluster")))
     r.fail("not a cluster", "an object with the key \"preset\", or with \"tensorpar_cluster\": " +
@@ -98,9 +98,9 @@ inline machine decode_cluster(json const& from, std::string const& where) {
 }
 /// The cluster written in `text`; errors also say line and column where the text is not JSON.
 inline machine parse_cluster(std::string_view text, std::string const& where) {
-  return decode_cluster(parse_json(text, where), where);
+  return decode_cluster(core::parse_json(text, where), where);
 }
-inline machine read_cluster(std::string const& path) { return decode_cluster(read_json(path), path); }
+inline machine read_cluster(std::string const& path) { return decode_cluster(core::read_json(path), path); }
 /// A preset's name, or the path of a cluster file if the name ends in ".json".
 inline machine find_cluster(std::string const& name_or_path) {
   if (name_or_path.ends_with(".json")) return read_cluster(name_or_path);
@@ -114,9 +114,9 @@ inline machine find_cluster(std::string const& name_or_path) {
 /// written.
 inline void write_cluster(machine const& m, std::string const& path) {
   require_machine(m, path + ": ");
-  json const j = encode_cluster(m);
+  core::json const j = encode_cluster(m);
   decode_cluster(j, path);                                              // kinds of one name
-  write_whole_file(path, j.dump(1) + "\n");
+  core::write_whole_file(path, j.dump(1) + "\n");
 }
 
 }  // namespace tensorpar

@@ -20,8 +20,8 @@ constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* reduction_names[] = {"as_graph", "mean", "sum"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
 
-inline json encode_machine(machine const& m) {
-  json kinds = json::array(), links = json::array();
+inline core::json encode_machine(machine const& m) {
+  core::json kinds = core::json::array(), links = core::json::array();
   for (device_kind const& k : m.kinds) {
     kinds.push_back({{"name", k.name}, {"flops", k.flops}, {"memory_bandwidth", k.memory_bandwidth}});
     kinds.back()["memory"] = k.memory;
@@ -30,7 +30,7 @@ inline json encode_machine(machine const& m) {
   for (link_level const& l : m.links)
     links.push_back(
         {{"name", l.name}, {"group", l.group}, {"latency", l.latency}, {"bandwidth", l.bandwidth}});
-  json r = json::object();
+  core::json r = core::json::object();
   r["name"] = m.name;
   r["kinds"] = std::move(kinds);
   r["device"] = m.device;
@@ -68,10 +68,10 @@ inline machine decode_machine(plan_reader const& r) {
   return m;
 }
 
-inline json encode_rewrites(std::vector<rewrite_record> const& all) {
-  json r = json::array();
-  for (rewrite_record const& x : all) {
-    json one = json::object();
+inline core::json encode_rewrites(std::vector<rewrite::rewrite_record> const& all) {
+  core::json r = core::json::array();
+  for (rewrite::rewrite_record const& x : all) {
+    core::json one = core::json::object();
     one["rule"] = x.rule;
     one["nodes"] = x.nodes;
     one["tensors"] = x.tensors;
@@ -82,12 +82,12 @@ inline json encode_rewrites(std::vector<rewrite_record> const& all) {
   return r;
 }
 /// Whether rules can be applied so is not looked at here (program/rewritten.hpp).
-inline std::vector<rewrite_record> decode_rewrites(plan_reader const& r) {
-  std::vector<rewrite_record> all;
+inline std::vector<rewrite::rewrite_record> decode_rewrites(plan_reader const& r) {
+  std::vector<rewrite::rewrite_record> all;
   for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i) {
     plan_reader const x = r[i];
     x.object({"rule", "nodes", "tensors", "parameters", "functions"});
-    rewrite_record one{x["rule"].text(), {}, {}, {}, {}};
+    rewrite::rewrite_record one{x["rule"].text(), {}, {}, {}, {}};
     plan_reader const nodes = x["nodes"], tensors = x["tensors"], parameters = x["parameters"],
                       functions = x["functions"];
     for (std::size_t k = 0, m = nodes.array(0, 64); k < m; ++k)
@@ -118,29 +118,29 @@ inline std::vector<int> decode_order(plan_reader const& r, bool pipeline, int op
 
 /// Of the canonical text of everything but itself.
 inline std::string text_checksum(std::string_view canonical) {
-  return hex_of(hasher().add(canonical).value());
+  return core::detail::hex_of(core::hasher().add(canonical).value());
 }
-inline std::string plan_checksum(json const& body) { return text_checksum(body.dump(-1, ' ', true)); }
-inline std::string canonical_text(json const& plan_as_json) {
+inline std::string plan_checksum(core::json const& body) { return text_checksum(body.dump(-1, ' ', true)); }
+inline std::string canonical_text(core::json const& plan_as_json) {
   try {
     return plan_as_json.dump(-1, ' ', true);
-  } catch (json::exception const&) {
+  } catch (core::json::exception const&) {
     throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8");
   }
 }
 
 /// encode(p) with an empty checksum and these nodes.
-inline json encode_around(plan const& p, json nodes) {
+inline core::json encode_around(plan const& p, core::json nodes) {
   require_feasible(p);
-  json r = json::object();
+  core::json r = core::json::object();
   r["tensorpar_plan"] = plan::schema;
-  r["hash"] = hex_of(p.hash());
+  r["hash"] = core::detail::hex_of(p.hash());
   r["checksum"] = "";
   r["model"] = p.model;
   if (p.batch > 0) r["batch"] = p.batch;
-  r["graph"] = detail::hex_of(p.graph);
+  r["graph"] = core::detail::hex_of(p.graph);
   if (!p.rewrites.empty()) {
-    r["serial"] = detail::hex_of(p.serial);
+    r["serial"] = core::detail::hex_of(p.serial);
     r["rewrites"] = detail::encode_rewrites(p.rewrites);
   }
   r["cluster"] = detail::encode_machine(p.cluster);
@@ -148,7 +148,7 @@ inline json encode_around(plan const& p, json nodes) {
   if (p.reduction != loss_reduction::mean)
     r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
   r["scalar_bytes"] = p.scalar_bytes;
-  json o = json::object();
+  core::json o = core::json::object();
   o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
   o["momentum"] = p.optimizer.momentum;
   o["beta1"] = p.optimizer.beta1;
@@ -162,15 +162,15 @@ inline json encode_around(plan const& p, json nodes) {
   r["nodes"] = std::move(nodes);
   if (!p.node_order.empty()) r["node_order"] = p.node_order;
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
-  json said = json::object();
+  core::json said = core::json::object();
   said["cost"] = p.cost;
   said["bound"] = p.bound;
   said["step_seconds"] = p.step_seconds;
   said["peak_bytes"] = p.peak_bytes;
   if (!p.scratch.empty()) said["scratch"] = p.scratch;
   if (p.tasks || p.offsets) {
-    said["tasks"] = detail::hex_of(p.tasks);
-    said["offsets"] = detail::hex_of(p.offsets);
+    said["tasks"] = core::detail::hex_of(p.tasks);
+    said["offsets"] = core::detail::hex_of(p.offsets);
   }
   r["predicted"] = std::move(said);
   optimizer_choice const& q = p.optimizer;
@@ -208,10 +208,10 @@ inline std::string checksum_of(plan const& p) {
 /// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
 /// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them;
 /// and where no plan fits. O(plan).
-inline json encode(plan const& p) {
-  json nodes = json::array();
+inline core::json encode(plan const& p) {
+  core::json nodes = core::json::array();
   for (op_strategy const& n : p.nodes) nodes.push_back(detail::encode_node(n));
-  json r = detail::encode_around(p, std::move(nodes));
+  core::json r = detail::encode_around(p, std::move(nodes));
   r["checksum"] = detail::text_checksum(detail::canonical_text(r));
   return r;
 }
@@ -220,13 +220,13 @@ namespace detail {
 
 /// The checksum that a file of schema 1 says of this plan.
 inline std::string checksum_in_schema_1(plan const& p) {
-  json r = in_schema(encode(p), true);
+  core::json r = in_schema(encode(p), true);
   r["checksum"] = "";
   return text_checksum(canonical_text(r));
 }
 
 /// decode, but for the checksum and the hash; the nodes are given, or read of "nodes".
-inline plan decode_around(json const& from, std::string const& where,
+inline plan decode_around(core::json const& from, std::string const& where,
                           std::optional<std::vector<op_strategy>> given = std::nullopt) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || !from.contains("tensorpar_plan"))
@@ -301,13 +301,14 @@ inline plan decode_around(json const& from, std::string const& where,
   return p;
 }
 /// Throws `error` where the checksum or the hash is not what it says it is.
-inline void require_said(json const& from, std::string const& where, plan const& p,
+inline void require_said(core::json const& from, std::string const& where, plan const& p,
                          std::string const& checksum) {
   plan_reader const r{from, where, ""};
   if (r["checksum"].hex(); r["checksum"].text() != checksum)
     r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",
                        "a plan as it was written; to change one, plan again");
-  if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));
+  if (r["hash"].hex() != p.hash())
+    r["hash"].fail("the hash is not the plan's", core::detail::hex_of(p.hash()));
 }
 
 
@@ -318,9 +319,9 @@ inline void require_said(json const& from, std::string const& where, plan const&
 /// Throws `error` naming file, key and what is valid. Refused are another schema version, a missing or
 /// unknown key, a wrong type, a number out of range and a mesh beyond the cluster. So is a content that its
 /// checksum does not match (edited). Law: decode(encode(p)) == p. O(plan).
-inline plan decode(json const& from, std::string const& where) {
+inline plan decode(core::json const& from, std::string const& where) {
   bool const first = from.is_object() && from.contains("tensorpar_plan") && from["tensorpar_plan"] == 1;
-  json const now = first ? detail::in_schema(from, false) : json();
+  core::json const now = first ? detail::in_schema(from, false) : core::json();
   plan p = detail::decode_around(first ? now : from, where);
   detail::require_said(from, where, p, first ? detail::checksum_in_schema_1(p) : detail::checksum_of(p));
   return p;

@@ -9,22 +9,22 @@ namespace tensorpar::detail {
 
 constexpr char const* zero_stage_names[] = {"none", "updates", "weights"};
 
-inline json encode_node(op_strategy const& n) {
-  sharding const& s = n.sharding;
-  json axes = json::array();
-  for (mesh_axis const& a : s.axes) {
-    json x = json_object(3);
-    json_append(x, "letter", a.letter ? std::string(1, a.letter) : std::string());
-    json_append(x, "degree", a.degree);
-    json_append(x, "stride", a.stride);
+inline core::json encode_node(op_strategy const& n) {
+  ir::sharding const& s = n.sharding;
+  core::json axes = core::json::array();
+  for (ir::mesh_axis const& a : s.axes) {
+    core::json x = core::detail::json_object(3);
+    core::detail::json_append(x, "letter", a.letter ? std::string(1, a.letter) : std::string());
+    core::detail::json_append(x, "degree", a.degree);
+    core::detail::json_append(x, "stride", a.stride);
     axes.push_back(std::move(x));
   }
-  json r = json_object(4);
-  json_append(r, "start", s.start);
-  json_append(r, "axes", std::move(axes));
-  if (n.zero != zero_stage::none)
-    json_append(r, "zero", zero_stage_names[static_cast<int>(n.zero)]);
-  if (n.recompute) json_append(r, "recompute", true);
+  core::json r = core::detail::json_object(4);
+  core::detail::json_append(r, "start", s.start);
+  core::detail::json_append(r, "axes", std::move(axes));
+  if (n.zero != ir::zero_stage::none)
+    core::detail::json_append(r, "zero", zero_stage_names[static_cast<int>(n.zero)]);
+  if (n.recompute) core::detail::json_append(r, "recompute", true);
   return r;
 }
 
@@ -38,7 +38,7 @@ inline void put_node(std::string& out, op_strategy const& n) {
   out += "{\"start\":";
   put_number(out, n.sharding.start);
   out += ",\"axes\":[";
-  for (mesh_axis const& a : n.sharding.axes) {
+  for (ir::mesh_axis const& a : n.sharding.axes) {
     out += &a == n.sharding.axes.data() ? "{\"letter\":\"" : ",{\"letter\":\"";
     if (a.letter) out += a.letter;
     out += "\",\"degree\":";
@@ -48,7 +48,7 @@ inline void put_node(std::string& out, op_strategy const& n) {
     out += '}';
   }
   out += ']';
-  if (n.zero != zero_stage::none)
+  if (n.zero != ir::zero_stage::none)
     out.append(",\"zero\":\"").append(zero_stage_names[static_cast<int>(n.zero)]).append("\"");
   out += n.recompute ? ",\"recompute\":true}" : "}";
 }
@@ -59,7 +59,7 @@ inline bool names_loop(char c) {
 inline op_strategy decode_node(plan_reader const& r, int devices) {
   r.object({"start", "axes", "zero", "recompute"});
   op_strategy choice;
-  sharding& s = choice.sharding;
+  ir::sharding& s = choice.sharding;
   s.start = r["start"].bounded(0, devices - 1);
   plan_reader const axes = r["axes"];
   i64 parts = 1, last = s.start;
@@ -70,7 +70,7 @@ inline op_strategy decode_node(plan_reader const& r, int devices) {
     char const c = letter.empty() ? '\0' : letter[0];
     bool const fine = letter.empty() || (letter.size() == 1 && names_loop(c));
     if (!fine) a["letter"].fail("not a loop", "one letter or digit, or an empty text for replicas");
-    mesh_axis const g{c, a["degree"].integer(1, devices), a["stride"].integer(1, devices)};
+    ir::mesh_axis const g{c, a["degree"].integer(1, devices), a["stride"].integer(1, devices)};
     parts *= g.degree;
     last += (g.degree - 1) * g.stride;
     if (parts > devices)
@@ -84,7 +84,7 @@ inline op_strategy decode_node(plan_reader const& r, int devices) {
   if (r.at.contains("zero")) {
     int const k = r["zero"].one_of(zero_stage_names);
     if (k == 0) r["zero"].fail("says nothing", "updates, weights, or no such key");
-    choice.zero = static_cast<zero_stage>(k);
+    choice.zero = static_cast<ir::zero_stage>(k);
   }
   if (r.at.contains("recompute")) {
     if (r["recompute"].at != true) r["recompute"].fail("not true", "true, or no such key");

@@ -66,7 +66,7 @@ struct pipeline {
   }
   friend bool operator==(pipeline const&, pipeline const&) = default;
   u64 hash() const {
-    hasher h;
+    core::hasher h;
     h.add(mini_batch).add(groups.size()).add(stages.size());
     for (device_range const& g : groups) h.add(g.first).add(g.count);
     for (pipeline_stage const& s : stages) {

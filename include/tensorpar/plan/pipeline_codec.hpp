@@ -12,13 +12,14 @@ inline std::string code_of(pass_entry const& e) {
          std::to_string(e.micro_batch);
 }
 
-inline json encode_pipeline(pipeline const& p) {
-  json r = json::object(), groups = json::array(), stages = json::array(), schedule = json::array();
+inline core::json encode_pipeline(pipeline const& p) {
+  core::json r = core::json::object(), groups = core::json::array(), stages = core::json::array(),
+      schedule = core::json::array();
   r["mini_batch"] = p.mini_batch;
   r["unit"] = p.unit;
   for (device_range const& g : p.groups) groups.push_back({{"first", g.first}, {"count", g.count}});
   for (pipeline_stage const& s : p.stages) {
-    json x = json::object();
+    core::json x = core::json::object();
     x["nodes"] = s.nodes;
     x["group"] = s.group;
     x["micro_batch"] = s.micro_batch;
@@ -29,7 +30,7 @@ inline json encode_pipeline(pipeline const& p) {
     stages.push_back(std::move(x));
   }
   for (auto const& o : p.schedule) {
-    json x = json::array();
+    core::json x = core::json::array();
     for (pass_entry const& e : o) x.push_back(code_of(e));
     schedule.push_back(std::move(x));
   }

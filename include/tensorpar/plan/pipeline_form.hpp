@@ -71,9 +71,9 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
         bad_pipeline("operator " + std::to_string(v), here, "operators 0 to " + std::to_string(n - 1));
       if (std::exchange(of_node[idx(v)], s) >= 0)
         bad_pipeline("operator " + std::to_string(v) + " is in two stages", here, "one stage per operator");
-      sharding const& w = p.nodes[idx(v)].sharding;
+      ir::sharding const& w = p.nodes[idx(v)].sharding;
       i64 last = w.start;
-      for (mesh_axis const& a : w.axes) last += (a.degree - 1) * a.stride;
+      for (ir::mesh_axis const& a : w.axes) last += (a.degree - 1) * a.stride;
       if (w.start < d.first || last >= d.first + d.count)
         bad_pipeline("operator " + std::to_string(v) + " is sharded over devices " + std::to_string(w.start) +
                          " to " + std::to_string(last),

@@ -15,8 +15,8 @@ namespace tensorpar {
 
 /// What the search decides about one forward operator.
 struct op_strategy {
-  tensorpar::sharding sharding;
-  zero_stage zero = zero_stage::none;   // of the weights that live where it runs
+  ir::sharding sharding;
+  ir::zero_stage zero = ir::zero_stage::none;   // of the weights that live where it runs
   bool recompute = false;                             // its results are computed anew for the backward pass
   friend bool operator==(op_strategy const&, op_strategy const&) = default;
 };
@@ -31,7 +31,7 @@ struct plan {
   // the same of the graph that the user declared, where `rewrites` lead from it to `graph`
   u64 serial = 0;
   // empty: the declared graph is run as it is (see program/rewritten.hpp)
-  std::vector<rewrite_record> rewrites;
+  std::vector<rewrite::rewrite_record> rewrites;
   machine cluster;
   std::vector<op_strategy> nodes;        // by forward node id
   // forward node ids as they run, empty: by number; the rest follows (program/operator_order.hpp)
@@ -63,11 +63,11 @@ struct plan {
   /// Does a choice save memory? Then what is unrolled is `memory_pass(graph, plan)`
   /// (program/passes/memory_pass.hpp).
   bool saves_memory() const {
-    for (op_strategy const& n : nodes) if (n.recompute || n.zero != zero_stage::none) return true;
+    for (op_strategy const& n : nodes) if (n.recompute || n.zero != ir::zero_stage::none) return true;
     return false;
   }
   u64 hash() const {
-    hasher h;
+    core::hasher h;
     h.add(1).add(graph).add(cluster.hash()).add(micro_batches).add(scalar_bytes);
     h.add(optimizer.kind)
         .add(optimizer.momentum)
@@ -79,7 +79,7 @@ struct plan {
     if (optimizer.on_non_finite != non_finite::error) h.add(optimizer.on_non_finite);
     for (op_strategy const& n : nodes) {
       h.add(n.sharding.start).add(n.sharding.axes.size());
-      for (mesh_axis const& a : n.sharding.axes)
+      for (ir::mesh_axis const& a : n.sharding.axes)
         h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
     }
     if (saves_memory()) for (op_strategy const& n : nodes) h.add(n.zero).add(n.recompute);
@@ -88,7 +88,7 @@ struct plan {
     for (i64 b : peak_bytes) h.add(b);
     if (!pipeline.empty()) h.add(pipeline.hash());
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());
-    for (rewrite_record const& r : rewrites) add_to(h, r);
+    for (rewrite::rewrite_record const& r : rewrites) rewrite::add_to(h, r);
     if (!scratch.empty()) h.add(std::string_view(scratch));
     if (reduction != loss_reduction::mean) h.add(std::string_view("reduction")).add(reduction);
     if (tasks || offsets) h.add(tasks).add(offsets);
@@ -103,11 +103,11 @@ inline std::string plan_named(plan const& p) { return p.model.empty() ? "plan" :
 /// From the first device that an operator stands on to the last: where operators stand that belong to no
 /// other, such as the norm of all gradients. Precondition: operators stand on devices of the cluster.
 /// O(operators).
-inline sharding mesh_in_use(plan const& p) {
+inline ir::sharding mesh_in_use(plan const& p) {
   i64 from = p.cluster.size(), to = -1;
   for (op_strategy const& n : p.nodes) {
     i64 first = n.sharding.start, last = first;
-    for (mesh_axis const& a : n.sharding.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+    for (ir::mesh_axis const& a : n.sharding.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
     from = std::min(from, first);
     to = std::max(to, last);
   }

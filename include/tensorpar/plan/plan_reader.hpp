@@ -54,7 +54,7 @@ class json_path {
 /// A JSON value and the path that leads to it, read with errors that say file, key and what is valid. Refers
 /// to the file's name.
 struct plan_reader {
-  json const& at;
+  core::json const& at;
   std::string_view file;
   json_path path;
   static constexpr i64 any_integer = INT64_MIN;
@@ -80,7 +80,8 @@ struct plan_reader {
       for (char const* k : keys) valid += (valid.empty() ? "" : ", ") + std::string(k);
       throw error(
           "unknown key",
-          std::string(file) + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)),
+          std::string(file) + ": " + child(core::json(key).dump(-1, ' ', true,
+                                                                core::json::error_handler_t::replace)),
           valid);
     }
   }
@@ -103,7 +104,7 @@ struct plan_reader {
       if (s == names[i]) return static_cast<int>(i);
       valid += (i ? ", " : "") + std::string(names[i]);
     }
-    fail(at.dump(-1, ' ', true, json::error_handler_t::replace) + " is none of them", valid);
+    fail(at.dump(-1, ' ', true, core::json::error_handler_t::replace) + " is none of them", valid);
   }
   u64 hex() const {
     std::string const s = at.is_string() ? at.get<std::string>() : std::string();
@@ -134,7 +135,8 @@ struct plan_reader {
   double real(double least = any_real, double most = -any_real) const {
     auto const valid = [&] {
       return least == any_real ? "a number"
-                               : "a number from " + json(least).dump() + " to " + json(most).dump();
+                               : "a number from " + core::json(least).dump() + " to "
+                                   + core::json(most).dump();
     };
     if (!at.is_number()) fail("not a number", valid());
     double const x = at.get<double>();

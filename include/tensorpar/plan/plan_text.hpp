@@ -12,7 +12,7 @@ namespace detail {
 inline bool sound(op_strategy const& n, i64 devices) {
   if (n.sharding.start < 0 || n.sharding.start >= devices || n.sharding.axes.size() > 64) return false;
   i64 parts = 1, last = n.sharding.start;
-  for (mesh_axis const& a : n.sharding.axes) {
+  for (ir::mesh_axis const& a : n.sharding.axes) {
     if ((a.letter && !names_loop(a.letter)) || a.degree < 1 || a.degree > devices || a.stride < 1 ||
         a.stride > devices)
       return false;
@@ -30,7 +30,7 @@ inline void put_indented(std::string& out, std::vector<op_strategy> const& nodes
     out += &n == nodes.data() ? "\n  {\n   \"start\": " : ",\n  {\n   \"start\": ";
     put_number(out, n.sharding.start);
     out += n.sharding.axes.empty() ? ",\n   \"axes\": []" : ",\n   \"axes\": [";
-    for (mesh_axis const& a : n.sharding.axes) {
+    for (ir::mesh_axis const& a : n.sharding.axes) {
       out += &a == n.sharding.axes.data() ? "\n    {\n     \"letter\": \"" : ",\n    {\n     \"letter\": \"";
       if (a.letter) out += a.letter;
       out += "\",\n     \"degree\": ";
@@ -40,7 +40,7 @@ inline void put_indented(std::string& out, std::vector<op_strategy> const& nodes
       out += "\n    }";
     }
     if (!n.sharding.axes.empty()) out += "\n   ]";
-    if (n.zero != zero_stage::none)
+    if (n.zero != ir::zero_stage::none)
       out.append(",\n   \"zero\": \"").append(zero_stage_names[static_cast<int>(n.zero)]).append("\"");
     out += n.recompute ? ",\n   \"recompute\": true\n  }" : "\n  }";
   }
@@ -54,7 +54,7 @@ class plan_builder {
   enum class in { rest, nodes, node, axes, axis };
   enum : unsigned { start = 1, axes = 2, zero = 4, recompute = 8, letter = 16, degree = 32, stride = 64 };
 
-  json_builder rest_;
+  core::detail::json_builder rest_;
   in at_ = in::rest;
   int depth_ = 0;                        // of the rest
   bool next_ = false;                    // the next value is that of the outermost "nodes"
@@ -76,7 +76,7 @@ class plan_builder {
   std::vector<op_strategy> nodes;
 
   plan_builder(std::string_view text, std::string const& where) : rest_(text, where) {}
-  json rest() { return rest_.result(); }
+  core::json rest() { return rest_.result(); }
 
   bool null() { return plain([&] { return rest_.null(); }); }
   bool boolean(bool x) {
@@ -84,8 +84,10 @@ class plan_builder {
     return key_ == recompute && (nodes.back().recompute = x);
   }
   // below 0
-  bool number_integer(json::number_integer_t x) { return plain([&] { return rest_.number_integer(x); }); }
-  bool number_unsigned(json::number_unsigned_t x) {
+  bool number_integer(core::json::number_integer_t x) {
+    return plain([&] { return rest_.number_integer(x); });
+  }
+  bool number_unsigned(core::json::number_unsigned_t x) {
     if (at_ != in::node && at_ != in::axis) return plain([&] { return rest_.number_unsigned(x); });
     if (x > INT32_MAX) return false;
     if (at_ == in::node) nodes.back().sharding.start = static_cast<int>(x);
@@ -94,7 +96,7 @@ class plan_builder {
           static_cast<i64>(x);
     return key_ == start || key_ == degree || key_ == stride;
   }
-  bool number_float(json::number_float_t x, std::string const& s) {
+  bool number_float(core::json::number_float_t x, std::string const& s) {
     return plain([&] { return rest_.number_float(x, s); });
   }
   bool string(std::string& x) {
@@ -104,14 +106,14 @@ class plan_builder {
       if (!x.empty()) nodes.back().sharding.axes.back().letter = x[0];
       return true;
     }
-    for (zero_stage s : {zero_stage::updates, zero_stage::weights})
+    for (ir::zero_stage s : {ir::zero_stage::updates, ir::zero_stage::weights})
       if (key_ == zero && x == zero_stage_names[static_cast<int>(s)]) {
         nodes.back().zero = s;
         return true;
       }
     return false;
   }
-  bool binary(json::binary_t&) { return false; }
+  bool binary(core::json::binary_t&) { return false; }
   bool key(std::string& x) {
     if (at_ == in::node)
       return once(x == "start"       ? start
@@ -183,11 +185,11 @@ class plan_builder {
 /// decode(parse_json(text, where), where) of a plan as it is written; nothing where that would be refused, or
 /// may be.
 inline std::optional<plan> decode_at_once(std::string_view text, std::string const& where) {
-  if (text.find('\0') != text.npos || json_too_deep(text) != text.npos) return std::nullopt;
+  if (text.find('\0') != text.npos || core::detail::json_too_deep(text) != text.npos) return std::nullopt;
   try {
     plan_builder b(text, where);
-    if (!json::sax_parse(text.begin(), text.end(), &b)) return std::nullopt;
-    json const rest = b.rest();
+    if (!core::json::sax_parse(text.begin(), text.end(), &b)) return std::nullopt;
+    core::json const rest = b.rest();
     if (!rest.is_object() || !rest.contains("cluster") || !rest.contains("nodes") ||
         !rest["nodes"].is_array())
       return std::nullopt;
@@ -204,7 +206,7 @@ inline std::optional<plan> decode_at_once(std::string_view text, std::string con
 /// (cut short, for example). O(text).
 inline plan decode_plan(std::string_view text, std::string const& where) {
   if (std::optional<plan> p = detail::decode_at_once(text, where)) return std::move(*p);
-  return decode(parse_json(text, where), where);
+  return decode(core::parse_json(text, where), where);
 }
 /// encode(p).dump(1), and a last line's end. Throws `error` where decode would refuse it. O(plan).
 inline std::string text_of(plan const& p, std::string const& where) {
@@ -215,7 +217,7 @@ inline std::string text_of(plan const& p, std::string const& where) {
       decode(encode(p), where);                                              // says what is wrong with it
       throw error("a node that no plan can hold", where, "nodes that decode reads");
     }
-  json around = detail::encode_around(p, "");
+  core::json around = detail::encode_around(p, "");
   around["checksum"] = detail::checksum_of(p);
   (void)detail::decode_around(around, where, p.nodes);
   std::string text = around.dump(1) + "\n", r;

@@ -17,7 +17,7 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
   int const held = t.losses.empty() ? 1 : static_cast<int>(t.losses.size());
   int const last = t.loss < 0 ? -1 : g.value(t.loss).producer;
   bool found = false, updates = false;
-  any_op clip;
+  op::any_op clip;
   for (int v = t.forward_nodes; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     if (!found && n.phase == step_phase::backward && n.op.is<constant>() && n.origin == last) {
@@ -30,7 +30,7 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
         return std::string("the graph was differentiated for a loss that is a ") +
                (t.reduction == loss_reduction::sum ? "sum over samples, the plan says mean"
                                                    : "mean over samples, the plan says sum");
-      if (n.op == any_op(constant{1.0 / terms, 0, {}})) continue;
+      if (n.op == op::any_op(constant{1.0 / terms, 0, {}})) continue;
       if (t.reduction == loss_reduction::sum)
         return "the gradient of the graph's loss does not begin with 1, as that of a sum does";
       char parts[32];
@@ -41,13 +41,13 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
     if (n.op.is<clip_factor>()) clip = n.op;
     if (!is_update(n.op)) continue;
     updates = true;
-    if (any_op const said = update_rule(p.optimizer, has_master(n.op)); n.op != said)
-      return "the graph updates by " + spell(n.op) + ", the plan's optimizer by " + spell(said);
+    if (op::any_op const said = update_rule(p.optimizer, has_master(n.op)); n.op != said)
+      return "the graph updates by " + op::spell(n.op) + ", the plan's optimizer by " + op::spell(said);
   }
   double const norm = p.optimizer.clip_norm;
-  if (!updates || clip == (p.optimizer.takes_norm() ? clip_rule(p.optimizer) : any_op())) return {};
-  return "the graph clips " + (clip.op ? "by " + spell(clip) : "no gradients") + ", the plan's optimizer " +
-         (norm == 0 ? "none" : "to a norm of " + std::to_string(norm)) +
+  if (!updates || clip == (p.optimizer.takes_norm() ? clip_rule(p.optimizer) : op::any_op())) return {};
+  return "the graph clips " + (clip.op ? "by " + op::spell(clip) : "no gradients")
+      + ", the plan's optimizer " + (norm == 0 ? "none" : "to a norm of " + std::to_string(norm)) +
          (p.optimizer.on_non_finite == non_finite::skip ? " and skips updates of what is not finite" : "");
 }
 
@@ -96,7 +96,7 @@ inline plan fitting(training_graph const& t, plan p) {
   require_machine(p.cluster, "plan: cluster.");
   if (p.micro_batches < 1)
     throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
-  if ((p.graph || p.tasks) && p.graph != forward_part_hash(t))
+  if ((p.graph || p.tasks) && p.graph != ir::forward_part_hash(t))
     detail::refuse_graph(p, t.graph, t.forward_nodes);
   if (std::string const text = disagreement(t, p); !text.empty())
     throw error(text, detail::plan_named(p),

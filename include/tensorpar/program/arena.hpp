@@ -11,18 +11,18 @@
 #include <tensorpar/program/core/program.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 /// Every buffer starts at a multiple of this (a cache line, and what vector units and GPUs like).
 inline constexpr i64 arena_alignment = 64;
 constexpr i64 aligned(i64 bytes) {
-  return saturating_add(bytes, arena_alignment - 1) / arena_alignment * arena_alignment;
+  return core::saturating_add(bytes, arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
 namespace detail {
 /// Beyond that, sums of offsets could wrap around.
 inline void require_bytes(i64 together) {
-  if (together > max_device_bytes)
+  if (together > core::max_device_bytes)
     throw error("buffers of more than 2^62 bytes on one device", "plan: memory",
                 "smaller tensors, or more devices");
 }
@@ -43,7 +43,7 @@ struct packing {
 /// 2^62. O(n log n).
 inline i64 max_live(std::vector<lifetime> const& all) {
   i64 together = 0;
-  for (lifetime const& x : all) together = saturating_add(together, aligned(x.bytes));
+  for (lifetime const& x : all) together = core::saturating_add(together, aligned(x.bytes));
   detail::require_bytes(together);
   std::vector<std::pair<int, i64>> events;
   for (lifetime const& x : all) {
@@ -238,12 +238,13 @@ inline void assign_offsets(program& p, int devices) {
     whole = std::max(whole, end[b]);
   }
   std::vector<std::vector<int>> held(n);                 // buffers of a device, ascending
-  std::vector<hasher> content(n);
+  std::vector<core::hasher> content(n);
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     buffer& x = p.buffers[b];
     x.offset.assign(x.devices.size(), 0);
-    u64 const key =
-        hasher().add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0).value();
+    core::hasher shape;
+    shape.add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0);
+    u64 const key = shape.value();
     for (int d : x.devices) {
       assert(d >= 0 && d < devices);
       held[idx(d)].push_back(static_cast<int>(b));
@@ -283,7 +284,7 @@ inline void assign_offsets(program& p, int devices) {
     offsets[d].assign(held[d].size(), 0);
     for (std::size_t i = 0; i < held[d].size(); ++i) {
       buffer const& x = at(held[d][i]);
-      if (x.persistent) { offsets[d][i] = base; base = saturating_add(base, aligned(x.bytes));
+      if (x.persistent) { offsets[d][i] = base; base = core::saturating_add(base, aligned(x.bytes));
       } else if (x.in_place_of < 0) {
         lives.push_back({x.bytes, x.first, end[idx(held[d][i])]});
         who.push_back(i);
@@ -293,7 +294,7 @@ inline void assign_offsets(program& p, int devices) {
     for (std::size_t k = 0; k < who.size(); ++k) offsets[d][who[k]] = base + q.offset[k];
     for (std::size_t i = 0; i < held[d].size(); ++i)
       offsets[d][i] = offsets[d][idx(place_of_root(d, i))];
-    detail::require_bytes(p.arena[d] = saturating_add(base, q.bytes));
+    detail::require_bytes(p.arena[d] = core::saturating_add(base, q.bytes));
   }
   std::vector<std::size_t> next(n, 0);
   for (buffer& x : p.buffers)
@@ -303,4 +304,4 @@ inline void assign_offsets(program& p, int devices) {
     }
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

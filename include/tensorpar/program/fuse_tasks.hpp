@@ -9,7 +9,7 @@
 #include <tensorpar/program/arena.hpp>
 #include <tensorpar/program/keep_lse.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 namespace detail {
 
@@ -84,7 +84,7 @@ class task_fuser {
     return true;
   }
   /// Makes task i, with j's work, this one; if there is a kernel for it.
-  bool become(int i, int j, any_op const& o, std::vector<int> in, std::vector<int> out) {
+  bool become(int i, int j, op::any_op const& o, std::vector<int> in, std::vector<int> out) {
     bool narrow = false;
     for (auto const* side : {&in, &out}) for (int b : *side) narrow = narrow || is_narrow(of(b).type.type);
     if (!can_(o, narrow)) return false;
@@ -118,18 +118,18 @@ class task_fuser {
     task const &t = at(i), &u = at(j);
     int const y = t.out[0];
     if (u.op.is<gelu>() && t.op.is<linear>() && of(u.out[0]).in_place_of < 0 && alike(y, u.out[0]))
-      return become(i, j, linear_with{t.op.as<linear>().bias, true, false}, t.in, {y, u.out[0]});
+      return become(i, j, op::linear_with{t.op.as<linear>().bias, true, false}, t.in, {y, u.out[0]});
     if (!for_one(y, j)) return false;
     int made = u.out[0], with_it = -1;
-    std::optional<any_op> o;
+    std::optional<op::any_op> o;
     if (u.op.is<add>()) {
       with_it = other_of(j, y);
       if (t.op.is<linear>()) {
-        o = linear_with{t.op.as<linear>().bias, false, true};
+        o = op::linear_with{t.op.as<linear>().bias, false, true};
       } else if (t.op.is<contraction>() && t.in.size() == 2) {
-        o = contraction_with{t.op.as<contraction>(), false, true, false};
-      } else if (t.op.is<contraction_with>()) {
-        auto c = t.op.as<contraction_with>();
+        o = op::contraction_with{t.op.as<contraction>(), false, true, false};
+      } else if (t.op.is<op::contraction_with>()) {
+        auto c = t.op.as<op::contraction_with>();
         if (c.slope || c.plus) return false;
         c.plus = true;
         o = c;
@@ -140,7 +140,7 @@ class task_fuser {
       }
     } else if (u.op.is<gelu_grad>() && u.in[1] != y && t.op.is<contraction>() && t.in.size() == 2) {
       with_it = u.in[1];
-      o = contraction_with{t.op.as<contraction>(), true, false, false};
+      o = op::contraction_with{t.op.as<contraction>(), true, false, false};
     }
     if (!o || with_it < 0 || !alike(y, made) || !alike(y, with_it)) return false;
     std::vector<int> out = t.out;
@@ -150,14 +150,14 @@ class task_fuser {
     if (of(made).in_place_of == y) p_.buffers[idx(made)].in_place_of = -1;
     return true;
   }
-  static std::optional<norm_grads> norm_grads_of(task const& t) {
-    if (t.op.is<layernorm_grad_x>()) return norm_grads{t.op.as<layernorm_grad_x>().eps, true};
-    if (t.op.is<rmsnorm_grad_x>()) return norm_grads{t.op.as<rmsnorm_grad_x>().eps, false};
-    if (t.op.is<norm_grads>()) return t.op.as<norm_grads>();
+  static std::optional<op::norm_grads> norm_grads_of(task const& t) {
+    if (t.op.is<layernorm_grad_x>()) return op::norm_grads{t.op.as<layernorm_grad_x>().eps, true};
+    if (t.op.is<rmsnorm_grad_x>()) return op::norm_grads{t.op.as<rmsnorm_grad_x>().eps, false};
+    if (t.op.is<op::norm_grads>()) return t.op.as<op::norm_grads>();
     return {};
   }
   /// j is the gradient of gamma or beta of the norm whose x has its gradient by i.
-  bool share_norm(int i, int j, norm_grads n) {
+  bool share_norm(int i, int j, op::norm_grads n) {
     task const &t = at(i), &u = at(j);
     std::vector<int> out = t.out;
     bool const of_layer = u.op.is<layernorm_grad_gamma>(), of_rms = u.op.is<rmsnorm_grad_gamma>();
@@ -189,7 +189,7 @@ class task_fuser {
         !sums_to_last(u.op.as<contraction>().spelled().view()))
       return false;
     if (of(u.out[0]).in_place_of >= 0 || of(t.out[0]).type.type != of(u.out[0]).type.type) return false;
-    return become(i, j, contraction_with{product, false, false, true}, t.in, {t.out[0], u.out[0]});
+    return become(i, j, op::contraction_with{product, false, false, true}, t.in, {t.out[0], u.out[0]});
   }
   bool step(int i) {
     task const& t = at(i);
@@ -316,4 +316,4 @@ inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule 
   return p;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

@@ -9,10 +9,10 @@
 #include <tensorpar/program/unroll.hpp>
 #include <tuple>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 /// Has a backend a kernel for the operator that is worth having, and if `narrow`, for operands of bf16?
-using kernel_rule = bool (*)(any_op const&, bool narrow);
+using kernel_rule = bool (*)(op::any_op const&, bool narrow);
 
 namespace detail {
 
@@ -20,12 +20,12 @@ inline std::vector<shape> local_shapes(program const& p, std::vector<int> const&
   std::vector<shape> r;
   for (int b : buffers)
     r.push_back(
-        part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
+        ir::part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
   return r;
 }
 /// Makes the task one of `o` from `in` to `out`, with scratch as the rule says. A scratch buffer that it has
 /// no use for is left alone.
-inline void become(program& p, task& t, any_op const& o, std::vector<int> in, std::vector<int> out,
+inline void become(program& p, task& t, op::any_op const& o, std::vector<int> in, std::vector<int> out,
                    workspace_rule rule) {
   std::vector<shape> const from = local_shapes(p, in), to = local_shapes(p, out);
   i64 const scalars =
@@ -41,7 +41,7 @@ inline void become(program& p, task& t, any_op const& o, std::vector<int> in, st
     buffer w;
     w.devices = t.devices;
     w.where = p.buffers[idx(t.out[0])].where;
-    for (layout_axis& x : w.where.axes) x = {part_kind::replicate, -1, x.degree, x.stride};
+    for (ir::layout_axis& x : w.where.axes) x = {ir::part_kind::replicate, -1, x.degree, x.stride};
     t.workspace = static_cast<int>(p.buffers.size());
     p.buffers.push_back(std::move(w));
   }
@@ -56,21 +56,21 @@ inline int add_lse(program& p, int y, i64 heads) {
   buffer b;
   b.type = {of.type.d[0], dim(heads), of.type.d[1]};
   b.where = of.where;
-  for (layout_axis& a : b.where.axes) if (a.kind == part_kind::shard && a.dim > 0) a.dim = 3 - a.dim;
-  b.where = canonical(std::move(b.where));
+  for (ir::layout_axis& a : b.where.axes) if (a.kind == ir::part_kind::shard && a.dim > 0) a.dim = 3 - a.dim;
+  b.where = ir::canonical(std::move(b.where));
   b.devices = of.devices;
-  b.bytes = part_of(b.where, b.type).elements() * p.scalar_bytes;
+  b.bytes = ir::part_of(b.where, b.type).elements() * p.scalar_bytes;
   p.buffers.push_back(std::move(b));
   return static_cast<int>(p.buffers.size()) - 1;
 }
 
 /// Attention and its gradient as they are with log-sum-exps between them.
 struct lse_pair {
-  any_op forward, gradient;
+  op::any_op forward, gradient;
   i64 heads;
 };
 template <class Forward, class Grad, class WithLse, class FromLse>
-std::optional<lse_pair> with_lse_as(any_op const& forward, any_op const& gradient) {
+std::optional<lse_pair> with_lse_as(op::any_op const& forward, op::any_op const& gradient) {
   if (!forward.is<Forward>() || !gradient.is<Grad>()) return std::nullopt;
   auto const f = forward.as<Forward>();
   auto const g = gradient.as<Grad>();
@@ -78,9 +78,9 @@ std::optional<lse_pair> with_lse_as(any_op const& forward, any_op const& gradien
   return lse_pair{WithLse{f.heads, f.causal}, FromLse{f.heads, f.causal}, f.heads};
 }
 /// Nothing where the one is not the other's gradient.
-inline std::optional<lse_pair> with_lse(any_op const& forward, any_op const& gradient) {
-  if (auto p = with_lse_as<attention, attention_grad, attention_with_lse, attention_grad_from_lse>(forward,
-                                                                                                   gradient))
+inline std::optional<lse_pair> with_lse(op::any_op const& forward, op::any_op const& gradient) {
+  if (auto p = with_lse_as<attention, attention_grad, op::attention_with_lse,
+                           op::attention_grad_from_lse>(forward, gradient))
     return p;
   return with_lse_as<packed_attention, packed_attention_grad, packed_attention_with_lse,
                      packed_attention_grad_from_lse>(forward, gradient);
@@ -132,4 +132,4 @@ inline program keep_lse(program p, kernel_rule can, workspace_rule rule) {
   return p;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 /// All nodes of a step in the order that one of its forward operators leads to: the forward operators so,
 /// then what was derived from them the other way round, except that
@@ -58,4 +58,4 @@ inline std::vector<int> step_order(training_graph const& t, std::vector<int> con
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

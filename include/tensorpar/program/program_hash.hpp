@@ -9,12 +9,12 @@
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/core/program.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 namespace detail {
-inline void add_to(hasher& h, layout const& l) {
+inline void add_to(core::hasher& h, ir::layout const& l) {
   h.add(l.start).add(l.axes.size());
-  for (layout_axis const& a : l.axes) h.add(a.kind).add(a.dim).add(a.degree).add(a.stride);
+  for (ir::layout_axis const& a : l.axes) h.add(a.kind).add(a.dim).add(a.degree).add(a.stride);
 }
 /// Buffers of values and of operands, counted without workspaces: backends, and devices that take no part,
 /// differ in those.
@@ -40,7 +40,7 @@ inline u64 task_hash(program const& q) {
   auto of = [&](int b) {
     return b < 0 || b >= static_cast<int>(number.size()) ? -1 : number[idx(b)];
   };
-  hasher h;
+  core::hasher h;
   h.add(q.micro_batches).add(q.tasks.size());
   for (std::size_t k = 0; k < number.size(); ++k) {
     if (number[k] < 0) continue;
@@ -54,11 +54,12 @@ inline u64 task_hash(program const& q) {
     for (int b : t.out) h.add(of(b));
     if (t.kind == task_kind::compute) {
       h.add(t.op.hash()).add(t.mesh.start).add(t.mesh.axes.size());
-      for (mesh_axis const& a : t.mesh.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
+      for (ir::mesh_axis const& a : t.mesh.axes)
+        h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
       continue;
     }
     h.add(t.step.kind).add(t.step.from_dim).add(t.step.to_dim).add(t.step.group.size());
-    for (group_axis const& a : t.step.group) h.add(a.degree).add(a.stride);
+    for (ir::group_axis const& a : t.step.group) h.add(a.degree).add(a.stride);
     detail::add_to(h, t.step.before);
     detail::add_to(h, t.step.after);
   }
@@ -68,19 +69,19 @@ inline u64 task_hash(program const& q) {
 /// By device: the first device that holds the same buffers, hence takes part in the same tasks. O(buffers +
 /// different layouts * devices).
 inline std::vector<int> alike_devices(program const& q, int devices) {
-  std::vector<layout const*> seen;
-  std::map<u64, std::vector<layout const*>> by_hash;
+  std::vector<ir::layout const*> seen;
+  std::map<u64, std::vector<ir::layout const*>> by_hash;
   for (buffer const& b : q.buffers) {
     if (b.value < 0) continue;
-    hasher h;
+    core::hasher h;
     detail::add_to(h, b.where);
-    std::vector<layout const*>& same = by_hash[h.value()];
-    if (std::any_of(same.begin(), same.end(), [&](layout const* l) { return *l == b.where; })) continue;
+    std::vector<ir::layout const*>& same = by_hash[h.value()];
+    if (std::any_of(same.begin(), same.end(), [&](ir::layout const* l) { return *l == b.where; })) continue;
     same.push_back(&b.where);
     seen.push_back(&b.where);
   }
   std::vector<int> like(idx(devices), 0);
-  for (layout const* l : seen) {
+  for (ir::layout const* l : seen) {
     std::vector<char> on(like.size(), 0);
     for (int d : l->devices()) if (d >= 0 && d < devices) on[idx(d)] = 1;
     // of a class, and of those within it that have this layout, or do not
@@ -95,7 +96,7 @@ inline std::vector<int> alike_devices(program const& q, int devices) {
 
 /// Where the buffers of values lie on one device, and the size of its arena. O(buffers * log).
 inline u64 offset_hash(program const& q, int device) {
-  hasher h;
+  core::hasher h;
   h.add(q.arena[idx(device)]);
   for (buffer const& b : q.buffers) {
     auto const at = std::lower_bound(b.devices.begin(), b.devices.end(), device);
@@ -115,4 +116,4 @@ inline program as_sealed(program q, plan const& p) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

@@ -7,15 +7,15 @@
 #include <tensorpar/rewrite/replay.hpp>
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 /// A shipped rule by name, either way round, or one of rewrite/nesting.hpp; or nullptr. O(log rules); the
 /// first call reads all rules.
-inline rule const* standard_rule(std::string_view name) {
-  static std::map<std::string_view, rule const*> const all = [] {
-    std::map<std::string_view, rule const*> m;
-    for (auto const* some : {&rules_both_ways(), &nesting_rules()})
-      for (rule const& r : *some) m[r.name] = &r;
+inline rewrite::rule const* standard_rule(std::string_view name) {
+  static std::map<std::string_view, rewrite::rule const*> const all = [] {
+    std::map<std::string_view, rewrite::rule const*> m;
+    for (auto const* some : {&rewrite::rules_both_ways(), &rewrite::nesting_rules()})
+      for (rewrite::rule const& r : *some) m[r.name] = &r;
     return m;
   }();
   auto const at = all.find(name);
@@ -33,10 +33,11 @@ computation_graph rewritten(computation_graph const& declared, plan const& p, Fi
   std::string const where = p.model.empty() ? "plan" : "plan \"" + p.model + "\"";
   u64 const asked = p.rewrites.empty() ? p.graph : p.serial;
   require_feasible(p);
-  if (declared.hash() != asked) detail::refuse_graph(p, declared, declared.node_count());
+  if (declared.hash() != asked) tensorpar::detail::refuse_graph(p, declared, declared.node_count());
   if (p.rewrites.empty()) return declared;
-  replayed r = replay(declared, p.rewrites, [&](std::string_view name) -> rule const* {
-    rule const* const nested = find_nesting_rule(name);
+  rewrite::replayed r = rewrite::replay(declared, p.rewrites,
+                                        [&](std::string_view name) -> rewrite::rule const* {
+    rewrite::rule const* const nested = rewrite::find_nesting_rule(name);
     return nested ? nested : find(name);
   });
   if (!r.done())
@@ -51,4 +52,4 @@ inline computation_graph rewritten(computation_graph const& declared, plan const
   return rewritten(declared, p, [](std::string_view name) { return standard_rule(name); });
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

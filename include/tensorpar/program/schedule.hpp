@@ -8,7 +8,7 @@
 #include <tensorpar/plan/pipeline.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 /// By stage, the stages that feed it, ascending: a `topology` whose nodes are the stages.
 /// `edges_between_stages` derives it from a pipeline and its graph; a planner that wants more order (a chain
@@ -38,11 +38,11 @@ inline std::vector<int> stages_by_operator(pipeline const& p, int operators) {
 
 /// The edges that follow from the operators' (thesis, section 3.3, C2). O(V + E + edges log edges). Throws
 /// `error` if a stage names an operator that does not exist.
-template <topology G> stage_edges edges_between_stages(G const& operators, pipeline const& p) {
-  std::vector<int> const of = stages_by_operator(p, tensorpar::node_count(operators));
+template <graph::topology G> stage_edges edges_between_stages(G const& operators, pipeline const& p) {
+  std::vector<int> const of = stages_by_operator(p, graph::node_count(operators));
   stage_edges e(p.stages.size());
   for (std::size_t v = 0; v < of.size(); ++v)
-    for (int u : tensorpar::predecessors(operators, static_cast<int>(v))) {
+    for (int u : graph::predecessors(operators, static_cast<int>(v))) {
       int const from = of[idx(u)], to = of[v];
       if (from >= 0 && to >= 0 && from != to) e[idx(to)].push_back(from);
     }
@@ -104,4 +104,4 @@ inline bool one_stage_per_group(pipeline const& p) {
   return true;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

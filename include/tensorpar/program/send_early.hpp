@@ -6,7 +6,7 @@
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/program/core/program.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 namespace detail {
 
@@ -59,7 +59,7 @@ template <class Last> void send_early(program& p, Last const& last) {
   std::vector<bool> split(p.tasks.size(), false);
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
-    if (x.kind == task_kind::reshard && x.step.kind == reshard_kind::exchange) {
+    if (x.kind == task_kind::reshard && x.step.kind == ir::reshard_kind::exchange) {
       std::vector<int> const &from = p.buffers[idx(x.in[0])].devices, &to = p.buffers[idx(x.out[0])].devices;
       bool common = false;
       for (int d : from) common = common || std::binary_search(to.begin(), to.end(), d);
@@ -78,7 +78,7 @@ template <class Last> void send_early(program& p, Last const& last) {
     if (workspace < 0) return;
     buffer w = p.buffers[idx(workspace)];
     w.devices = devices;
-    w.where = {devices.front(), {{part_kind::replicate, -1, static_cast<i64>(devices.size()), 1}}};
+    w.where = {devices.front(), {{ir::part_kind::replicate, -1, static_cast<i64>(devices.size()), 1}}};
     p.buffers.push_back(std::move(w));
     x.workspace = static_cast<int>(p.buffers.size()) - 1;
   };
@@ -116,4 +116,4 @@ inline void send_early(program& p) {
   send_early(p, [](int) { return false; });
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

@@ -5,7 +5,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 /// Nodes in the order in which they run; by number where none is given.
 class node_order {
@@ -25,25 +25,26 @@ class node_order {
 class step_meshes {
   computation_graph const& g_;
   plan const& plan_;
-  sharding of_all_;                                               // of operators that belong to no other
+  ir::sharding of_all_;                                               // of operators that belong to no other
 
  public:
   step_meshes(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
 
   /// Device meshes as layouts, which say where data lies and nothing of what it is.
-  static layout mesh_layout(sharding const& s) {
-    layout l{s.start, {}};
-    for (mesh_axis const& a : s.axes) l.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});
+  static ir::layout mesh_layout(ir::sharding const& s) {
+    ir::layout l{s.start, {}};
+    for (ir::mesh_axis const& a : s.axes)
+      l.axes.push_back({ir::part_kind::replicate, -1, a.degree, a.stride});
     return l;
   }
-  static layout mesh_like(layout l) {
-    for (layout_axis& a : l.axes) { a.kind = part_kind::replicate; a.dim = -1; }
+  static ir::layout mesh_like(ir::layout l) {
+    for (ir::layout_axis& a : l.axes) { a.kind = ir::part_kind::replicate; a.dim = -1; }
     return l;
   }
   /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count,
   /// `devices` has them all.
-  static layout union_layout(std::vector<int> const& d) {
-    return {d.front(), {{part_kind::replicate, -1, static_cast<i64>(d.size()), 1}}};
+  static ir::layout union_layout(std::vector<int> const& d) {
+    return {d.front(), {{ir::part_kind::replicate, -1, static_cast<i64>(d.size()), 1}}};
   }
   static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
     a.insert(a.end(), b.begin(), b.end());
@@ -54,21 +55,21 @@ class step_meshes {
 
   /// Operators that belong to no other stand on all devices that are in use. Precondition: `require` has been
   /// called.
-  sharding mesh_of(int v) const {
+  ir::sharding mesh_of(int v) const {
     int const o = g_.node(v).origin;
     return o >= 0 ? plan_.nodes[idx(o)].sharding : of_all_;
   }
 
   /// Throws `error` unless every operator up to `operators` can be sharded so, and on devices that there are.
-  void require(int operators, std::vector<iteration_space> const& spaces) {
-    std::vector<sharding> good;                                   // whose devices are known to be
+  void require(int operators, std::vector<ir::iteration_space> const& spaces) {
+    std::vector<ir::sharding> good;                                   // whose devices are known to be
     for (int v = 0; v < operators; ++v) {
-      sharding const& s = plan_.nodes[idx(v)].sharding;
-      iteration_space const& space = spaces[idx(v)];
-      std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
-      if (int const i = misfit(space, s); i >= 0) {
-        mesh_axis const& a = s.axes[idx(i)];
-        node_loop const* l = space.find(a.letter);
+      ir::sharding const& s = plan_.nodes[idx(v)].sharding;
+      ir::iteration_space const& space = spaces[idx(v)];
+      std::string const where = "operator " + std::to_string(v) + " (" + op::spell(g_.node(v).op) + ")";
+      if (int const i = ir::misfit(space, s); i >= 0) {
+        ir::mesh_axis const& a = s.axes[idx(i)];
+        ir::node_loop const* l = space.find(a.letter);
         throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " +
                         std::to_string(a.degree),
                     where, l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
@@ -89,18 +90,18 @@ class step_meshes {
   /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it
   /// nothing to do between operators v and c in this order? Devices between the first and the last of an
   /// operator count as its own. O(operators between * devices).
-  bool nothing_between(int v, int c, layout const& here, layout const& there,
+  bool nothing_between(int v, int c, ir::layout const& here, ir::layout const& there,
                        node_order const& order = {}) const {
     std::vector<int> others;
     for (int d : there.devices()) if (!here.holds(d)) others.push_back(d);
     for (int i = order.place(v) + 1; i < order.place(c) && !others.empty(); ++i) {
-      sharding const s = mesh_of(order.node(i));
+      ir::sharding const s = mesh_of(order.node(i));
       i64 first = s.start, last = s.start;
-      for (mesh_axis const& a : s.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+      for (ir::mesh_axis const& a : s.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
       for (int d : others) if (first <= d && d <= last) return false;
     }
     return true;
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

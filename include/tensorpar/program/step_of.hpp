@@ -19,8 +19,8 @@ template <class Ready>
 planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss,
                      workspace_rule w, Ready const& ready) {
   require_graph(p, forward);
-  planned_step s = !p.pipeline.empty() ? pipeline_pass(forward, p, loss)
-                                       : memory_pass(differentiate(forward, training_of(p, loss)), p);
+  planned_step s = !p.pipeline.empty() ? passes::pipeline_pass(forward, p, loss)
+                                       : passes::memory_pass(differentiate(forward, training_of(p, loss)), p);
   ready(s.graph);
   s.program = unroll(s, {w});
   return s;
@@ -48,7 +48,7 @@ inline computation_graph graph_of(computation_graph const& few, plan const& p, i
                 detail::plan_named(p),
                 staged ? std::to_string(p.pipeline.mini_batch) + ", the pipeline's"
                        : "a multiple of " + std::to_string(parts));
-  computation_graph g = staged ? few : rebatch(few, samples / parts);
+  computation_graph g = staged ? few : ir::rebatch(few, samples / parts);
   if (p.rewrites.empty() || g.hash() != p.serial) require_graph(p, g);
   return g;
 }

@@ -29,7 +29,7 @@ inline plan one_device_plan(computation_graph const& forward, training_options c
   p.micro_batches = o.micro_batches;
   int const loss = forward.output(o.loss);
   p.reduction =
-      loss < 0 ? loss_reduction::mean : reduction_of(forward, loss, o.reduction, o.micro_batches > 1);
+      loss < 0 ? loss_reduction::mean : ir::reduction_of(forward, loss, o.reduction, o.micro_batches > 1);
   p.optimizer = o.optimizer;
   return p;
 }

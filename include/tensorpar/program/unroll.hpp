@@ -35,7 +35,7 @@ struct unroll_options {
 /// Laws (checked by check/check.hpp): every operand is read in the layout its notation asks for; all devices
 /// see the same order of tasks.
 inline program unroll(training_graph const& t, plan const& p, unroll_options const& o = {}) {
-  detail::unroller u(t, p, o.workspace, o.device == -1 ? -1 : detail::require_device(o.device, p));
+  passes::detail::unroller u(t, p, o.workspace, o.device == -1 ? -1 : detail::require_device(o.device, p));
   u.run(!o.forward_only);
   u.finish(!o.forward_only);
   return std::move(u.out);
@@ -47,9 +47,9 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
   if (o.device != -1 || o.forward_only)
     throw error("a pipeline's step for one device, or without its backward passes", "unroll",
                 "the whole step of all devices");
-  detail::unroller u(s.graph, s.plan, o.workspace);
+  passes::detail::unroller u(s.graph, s.plan, o.workspace);
   u.run(true, s.order);
-  send_early(u.out, [&](int v) {
+  passes::send_early(u.out, [&](int v) {
     return s.passes[idx(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
   });
   u.finish(true);
@@ -57,7 +57,7 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
 }
 /// Bytes of one device's arena: `unroll(t, p, {w}).arena[device]`. O(micro-batches * nodes * log).
 inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
-  detail::unroller u(t, p, w, detail::require_device(device, p), false);
+  passes::detail::unroller u(t, p, w, detail::require_device(device, p), false);
   u.run(true);
   u.finish(true);
   return u.out.arena[idx(device)];

@@ -6,7 +6,7 @@
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/plan.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 /// Throws `error` for a plan without devices or micro-batches, for one whose graph must be made first, and
 /// for one of another graph. O(operators).
@@ -29,4 +29,4 @@ inline void require_unrollable(training_graph const& t, plan const& p) {
     throw error(f->what, "plan: " + f->where(), f->valid);
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

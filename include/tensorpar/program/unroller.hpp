@@ -16,7 +16,7 @@
 #include <tensorpar/program/step_meshes.hpp>
 #include <tensorpar/program/unrollable.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 class unroller : step_meshes {
  public:
@@ -31,7 +31,7 @@ class unroller : step_meshes {
     out.scratch = w != no_workspace;
     require_unrollable(t, p);
     spaces_.resize(g_.nodes.size());
-    for (int v = 0; v < g_.node_count(); ++v) spaces_[idx(v)] = space_of(g_, v);
+    for (int v = 0; v < g_.node_count(); ++v) spaces_[idx(v)] = ir::space_of(g_, v);
     require(t.forward_nodes, spaces_);
     readers_.resize(g_.values.size());
     for (int v = 0; v < g_.node_count(); ++v)
@@ -96,7 +96,7 @@ class unroller : step_meshes {
   int only_;
   bool keep_;
   int now_ = 0;                                                 // tasks so far
-  std::vector<iteration_space> spaces_;
+  std::vector<ir::iteration_space> spaces_;
   // by value: (operand, update) that reads it first
   std::vector<std::pair<int, int>> state_home_;
   std::vector<std::vector<std::pair<int, int>>> readers_;       // by value: (node, operand)
@@ -110,11 +110,11 @@ class unroller : step_meshes {
   node_order order_;
   bool grouped_ = false;                                        // the order is that of a pipeline's groups
 
-  iteration_space const& space(int v) const { return spaces_[idx(v)]; }
+  ir::iteration_space const& space(int v) const { return spaces_[idx(v)]; }
   buffer& at(int b) { return out.buffers[idx(b)]; }
 
   /// The devices of a layout, ascending.
-  std::vector<int> devices(layout const& l) const {
+  std::vector<int> devices(ir::layout const& l) const {
     if (only_ >= 0) return l.holds(only_) ? std::vector<int>{only_} : std::vector<int>{};
     std::vector<int> d = l.devices();
     std::sort(d.begin(), d.end());
@@ -133,11 +133,11 @@ class unroller : step_meshes {
     return v.role == value_role::state ? state_home_[idx(x)] : std::pair(-1, -1);
   }
 
-  int add_buffer(int value, shape const& type, layout l, bool persistent) {
+  int add_buffer(int value, shape const& type, ir::layout l, bool persistent) {
     buffer b;
     b.value = value;
     b.type = type;
-    b.bytes = saturating_mul(part_of(l, type).elements(), bytes_of(type.type, plan_.scalar_bytes));
+    b.bytes = core::saturating_mul(ir::part_of(l, type).elements(), bytes_of(type.type, plan_.scalar_bytes));
     b.devices = devices(l);
     b.where = std::move(l);
     b.persistent = persistent;
@@ -148,7 +148,7 @@ class unroller : step_meshes {
   void persistent(int x) {
     auto const [k, n] = home_of(x);
     copies_of(x, -1) = {
-        add_buffer(x, g_.type(x), operand_layout(space(n), g_.node(n).letters, mesh_of(n), k), true)};
+        add_buffer(x, g_.type(x), ir::operand_layout(space(n), g_.node(n).letters, mesh_of(n), k), true)};
   }
   /// Micro-batch -1: parameters and states, of which there is one for all.
   std::vector<int>& copies_of(int x, int micro) {
@@ -192,7 +192,7 @@ class unroller : step_meshes {
 
   /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one
   /// moved there.
-  int bring(int x, layout const& l, int consumer) {
+  int bring(int x, ir::layout const& l, int consumer) {
     std::vector<int>& have = copies_for(x, consumer);
     for (int b : have) if (at(b).where == l) return b;
     if (g_.value(x).role == value_role::input) {
@@ -201,11 +201,11 @@ class unroller : step_meshes {
     }
     int from = have.front();
     double cheapest = -1;
-    std::vector<reshard_step> steps;
+    std::vector<ir::reshard_step> steps;
     for (int b : have) {
-      auto m = reshard(at(b).where, l, g_.type(x));
+      auto m = ir::reshard(at(b).where, l, g_.type(x));
       double bytes = 0;
-      for (reshard_step const& s : m) bytes += bytes_sent(s, g_.type(x), plan_.scalar_bytes);
+      for (ir::reshard_step const& s : m) bytes += ir::bytes_sent(s, g_.type(x), plan_.scalar_bytes);
       if (cheapest < 0 || bytes < cheapest) { cheapest = bytes; from = b; steps = std::move(m); }
     }
     carry(x, std::move(steps), from, consumer, &have);
@@ -213,23 +213,25 @@ class unroller : step_meshes {
   }
   /// Moves buffer `from` of value x step by step, at last into buffer `home` if there is one. `have`: takes
   /// the others.
-  void carry(int x, std::vector<reshard_step> steps, int from, int consumer, std::vector<int>* have,
+  void carry(int x, std::vector<ir::reshard_step> steps, int from, int consumer, std::vector<int>* have,
              int home = -1) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      reshard_step& s = steps[i];
+      ir::reshard_step& s = steps[i];
       task t;
       t.kind = task_kind::reshard;
       t.node = consumer;
       t.micro_batch = micro_;
       t.in = {from};
       t.devices =
-          s.kind == reshard_kind::exchange ? joined(devices(s.before), devices(s.after)) : devices(s.after);
-      if (keep_) t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
+          s.kind == ir::reshard_kind::exchange ? joined(devices(s.before), devices(s.after))
+              : devices(s.after);
+      if (keep_) t.name = std::string(ir::name_of(s.kind)) + " for " + label(consumer);
       bool const ends = home >= 0 && i + 1 == steps.size();
       from = ends ? home : add_buffer(x, g_.type(x), s.after, false);
       t.out = {from};
-      if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0 && !t.devices.empty()) {
-        layout everywhere = s.kind == reshard_kind::exchange ? union_layout(t.devices) : mesh_like(s.after);
+      if (i64 const scalars = ir::packing_scalars(s, g_.type(x)); scalars > 0 && !t.devices.empty()) {
+        ir::layout everywhere = s.kind == ir::reshard_kind::exchange ? union_layout(t.devices)
+            : mesh_like(s.after);
         t.workspace = add_buffer(-1, shape{dim(scalars)}.of(g_.type(x).type), std::move(everywhere), false);
         at(t.workspace).devices = t.devices;
       }
@@ -256,9 +258,9 @@ class unroller : step_meshes {
     bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward &&
                        at(copies(n.in[0]).front()).where == at(copies(n.in[1]).front()).where;
     if (alike) {
-      layout const l = at(copies(n.in[0]).front()).where;
+      ir::layout const l = at(copies(n.in[0]).front()).where;
       t.mesh = {l.start, {}};
-      for (layout_axis const& a : l.axes) t.mesh.axes.push_back({'\0', a.degree, a.stride});
+      for (ir::layout_axis const& a : l.axes) t.mesh.axes.push_back({'\0', a.degree, a.stride});
       t.in = {copies(n.in[0]).front(), copies(n.in[1]).front()};
       t.devices = devices(l);
       t.out = {add_buffer(n.out[0], g_.type(n.out[0]), l, false)};
@@ -270,7 +272,7 @@ class unroller : step_meshes {
     t.devices = devices(mesh_layout(t.mesh));
     int const before = now_;
     for (std::size_t k = 0; k < n.in.size(); ++k)
-      t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.mesh, static_cast<int>(k)), v));
+      t.in.push_back(bring(n.in[k], ir::operand_layout(space(v), n.letters, t.mesh, static_cast<int>(k)), v));
     // the host feeds an input where it is first read: here, not where a later operand is moved
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if (g_.value(n.in[k]).role == value_role::input && at(t.in[k]).first >= before)
@@ -278,17 +280,17 @@ class unroller : step_meshes {
     // what was updated in parts, and where all of it belongs
     std::vector<std::pair<int, int>> elsewhere;
     std::vector<shape> in, res;
-    for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
+    for (int b : t.in) in.push_back(ir::part_of(at(b).where, at(b).type));
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       int const stored = g_.value(n.out[k]).stored_in;
-      layout l = result_layout(space(v), n.letters, t.mesh, static_cast<int>(k));
+      ir::layout l = ir::result_layout(space(v), n.letters, t.mesh, static_cast<int>(k));
       int const home = stored >= 0 ? copies_of(stored, -1).front() : -1;
       bool const there = home >= 0 && at(home).where == l;
       int const b = there ? home : add_buffer(n.out[k], g_.type(n.out[k]), std::move(l), false);
       if (home >= 0 && !there) elsewhere.push_back({b, home});
       t.out.push_back(b);
       copies(n.out[k]).push_back(b);
-      res.push_back(part_of(at(b).where, at(b).type));
+      res.push_back(ir::part_of(at(b).where, at(b).type));
     }
     if (i64 const scalars = workspace_(n.op, {in.data(), static_cast<int>(in.size())},
                                        {res.data(), static_cast<int>(res.size())});
@@ -297,7 +299,7 @@ class unroller : step_meshes {
     append(std::move(t));
     part_with(v);
     for (auto const& [b, home] : elsewhere)
-      carry(at(b).value, reshard(at(b).where, at(home).where, at(home).type), b, v, nullptr, home);
+      carry(at(b).value, ir::reshard(at(b).where, at(home).where, at(home).type), b, v, nullptr, home);
   }
 
   /// Results that go on in some of their devices alone are sent there at once: the others would come to their
@@ -312,17 +314,17 @@ class unroller : step_meshes {
         graph_node const& m = g_.node(c);
         // may add where they lie
         if (m.phase != n.phase || (m.op.is<tensorpar::add>() && m.phase == step_phase::backward)) continue;
-        layout const here = at(copies(x).front()).where;
-        sharding const s = mesh_of(c);
+        ir::layout const here = at(copies(x).front()).where;
+        ir::sharding const s = mesh_of(c);
         if (s.start == here.start && s.size() >= here.size()) continue;
-        layout const there = operand_layout(space(c), m.letters, s, k);
+        ir::layout const there = ir::operand_layout(space(c), m.letters, s, k);
         bool within = true;
         for (int d : there.devices()) within = within && here.holds(d);
         // groups' orders send by themselves
         if (!within && (grouped_ || !nothing_between(v, c, here, there, order_))) continue;
-        auto const steps = reshard(here, there, g_.type(x));
+        auto const steps = ir::reshard(here, there, g_.type(x));
         if (std::any_of(steps.begin(), steps.end(),
-                        [](reshard_step const& y) { return y.kind == reshard_kind::exchange; }))
+                        [](ir::reshard_step const& y) { return y.kind == ir::reshard_kind::exchange; }))
           bring(x, there, c);
       }
   }
@@ -339,10 +341,10 @@ class unroller : step_meshes {
     t.in = {sum, mine};
     t.out = {sum};
     t.mesh = {at(sum).where.start, {}};
-    for (layout_axis const& a : at(sum).where.axes) t.mesh.axes.push_back({'\0', a.degree, a.stride});
+    for (ir::layout_axis const& a : at(sum).where.axes) t.mesh.axes.push_back({'\0', a.degree, a.stride});
     t.devices = at(sum).devices;
     append(std::move(t));
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

@@ -27,16 +27,16 @@ namespace detail {
 /// up by other uses.
 class derivation_tree {
   struct node {
-    any_op op;
+    op::any_op op;
     int slot = 0;                        // which of its results
     std::string leaf;                    // the name of an input, where there is no operator
-    parallel_shape where;
+    ir::parallel_shape where;
     std::vector<int> in;
     std::string key;
   };
   std::vector<node> nodes_;              // operands first
 
-  int add(sharding_graph const& s, int value) {
+  int add(rewrite::sharding_graph const& s, int value) {
     graph_value const& v = s.graph.value(value);
     node n;
     n.where = s.shapes[idx(value)];
@@ -50,12 +50,12 @@ class derivation_tree {
       std::vector<std::string> keys;
       for (int x : p.in) n.in.push_back(add(s, x));
       for (int x : n.in) keys.push_back(nodes_[idx(x)].key);
-      if (is_commutative(*n.op.op)) std::sort(keys.begin(), keys.end());
+      if (rewrite::is_commutative(*n.op.op)) std::sort(keys.begin(), keys.end());
       n.key = std::string(n.op.op->name) + std::to_string(v.slot);
       int const rank = p.in.empty() ? 0 : s.graph.type(p.in[0]).rank;
       for (int i = 0; i < n.op.op->attrs; ++i)
-        if (role_of(*n.op.op, i) != attr_role::label)
-          n.key += "," + std::to_string(tensorpar::detail::plain_attribute(n.op, i, rank));
+        if (rewrite::role_of(*n.op.op, i) != rewrite::attr_role::label)
+          n.key += "," + std::to_string(rewrite::detail::plain_attribute(n.op, i, rank));
       n.key += "(";
       for (std::string const& k : keys) n.key += k + ";";
       n.key += ")";
@@ -65,7 +65,7 @@ class derivation_tree {
   }
 
  public:
-  explicit derivation_tree(sharding_graph const& s) { add(s, s.graph.outputs.at(0).value); }
+  explicit derivation_tree(rewrite::sharding_graph const& s) { add(s, s.graph.outputs.at(0).value); }
   /// Equal trees have equal keys, sums and products in either order.
   std::string const& key() const { return nodes_.back().key; }
   int size() const {
@@ -73,8 +73,8 @@ class derivation_tree {
     for (node const& v : nodes_) n += v.leaf.empty();
     return n;
   }
-  open_graph graph() const {
-    sharding_graph s;
+  rewrite::open_graph graph() const {
+    rewrite::sharding_graph s;
     std::map<std::string, int> inputs;
     std::vector<int> value;
     for (node const& n : nodes_) {
@@ -88,19 +88,19 @@ class derivation_tree {
         continue;
       }
       std::vector<int> in;
-      std::vector<parallel_shape> operands;
+      std::vector<ir::parallel_shape> operands;
       for (int x : n.in) {
         in.push_back(value[idx(x)]);
         operands.push_back(nodes_[idx(x)].where);
       }
       graph_node const& made = s.graph.node(s.graph.add(n.op, std::move(in)));
       value.push_back(made.out[idx(n.slot)]);
-      std::vector<parallel_shape> results = infer_parallel_shapes(n.op, operands).out;
+      std::vector<ir::parallel_shape> results = ir::infer_parallel_shapes(n.op, operands).out;
       for (std::size_t k = 0; k < results.size(); ++k) results[k].type = s.graph.type(made.out[k]);
       s.shapes.insert(s.shapes.end(), results.begin(), results.end());
     }
     s.graph.add_output("y", value.back());
-    return open_graph(s);
+    return rewrite::open_graph(s);
   }
   /// Which degrees and axes parallel operators have here: what rules may choose from.
   void note_choices(std::vector<i64>& degrees, std::vector<i64>& axes) const {
@@ -120,7 +120,7 @@ class derivation_search {
     int from, parent;                    // which end; the state before
     std::string rule;
   };
-  std::vector<rule> const& rules_;
+  std::vector<rewrite::rule> const& rules_;
   derivation_limits limits_;
   std::vector<state> states_;
   std::map<std::string, int> known_[2];
@@ -140,33 +140,33 @@ class derivation_search {
     states_.push_back({std::move(tree), end, parent, name});
   }
   /// Every value for parameters that a match leaves open.
-  void choose(rule const& r, rule_match& m, std::size_t p, auto&& visit) {
+  void choose(rewrite::rule const& r, rewrite::rule_match& m, std::size_t p, auto&& visit) {
     while (p < m.bound.size() && m.bound[p]) ++p;
     if (p == m.bound.size()) return visit();
-    parameter_kind const k = r.parameters[p].kind;
-    if (k == parameter_kind::number) return;
-    for (i64 x : k == parameter_kind::axis ? axes_ : degrees_) {
+    rewrite::parameter_kind const k = r.parameters[p].kind;
+    if (k == rewrite::parameter_kind::number) return;
+    for (i64 x : k == rewrite::parameter_kind::axis ? axes_ : degrees_) {
       m.parameter[p] = x;
       choose(r, m, p + 1, visit);
     }
   }
   void expand(int id) {
-    open_graph const g = states_[idx(id)].tree.graph();
+    rewrite::open_graph const g = states_[idx(id)].tree.graph();
     int const end = states_[idx(id)].from;
-    for (rule const& r : rules_)
-      for (rule_match& m : find_matches(r, g))
+    for (rewrite::rule const& r : rules_)
+      for (rewrite::rule_match& m : rewrite::find_matches(r, g))
         choose(r, m, 0, [&] {
           if (meeting_ >= 0) return;
-          open_graph changed = g;
-          if (apply_rule(r, m, changed, left_overs::kept).done())
+          rewrite::open_graph changed = g;
+          if (rewrite::apply_rule(r, m, changed, rewrite::left_overs::kept).done())
             reach(derivation_tree(changed.close()), end, id, r.name);
         });
   }
 
  public:
-  derivation_search(std::vector<rule> const& rules, derivation_limits limits)
+  derivation_search(std::vector<rewrite::rule> const& rules, derivation_limits limits)
       : rules_(rules), limits_(limits) {}
-  derivation run(sharding_graph const& from, sharding_graph const& to) {
+  derivation run(rewrite::sharding_graph const& from, rewrite::sharding_graph const& to) {
     derivation_tree const ends[2] = {derivation_tree(from), derivation_tree(to)};
     for (derivation_tree const& t : ends) {
       t.note_choices(degrees_, axes_);
@@ -203,9 +203,9 @@ class derivation_search {
 /// not be one walk through graphs that share results. Open degrees and axes of rules are those that the two
 /// graphs have. Not finding one says nothing. Deterministic. O(states * matches). Throws `error` where a
 /// graph has not one output.
-inline derivation derive(sharding_graph const& from, sharding_graph const& to, std::vector<rule> const& rules,
-                         derivation_limits limits = {}) {
-  for (sharding_graph const* g : {&from, &to})
+inline derivation derive(rewrite::sharding_graph const& from, rewrite::sharding_graph const& to,
+                         std::vector<rewrite::rule> const& rules, derivation_limits limits = {}) {
+  for (rewrite::sharding_graph const* g : {&from, &to})
     if (std::size_t const n = g->graph.outputs.size(); n != 1)
       throw error(std::to_string(n) + " outputs",
                   g == &from ? "the graph to derive from" : "the graph to derive", "one output");
@@ -216,17 +216,18 @@ inline derivation derive(sharding_graph const& from, sharding_graph const& to, s
 /// rule, valid on both sides and with degrees above one. So cases which need other rules are not forgotten.
 /// `untried` counts cases in which no draw of 200 was so. found: in all that were tried, one at least;
 /// `steps` is the longest chain.
-inline derivation derive(rule const& r, std::vector<rule> const& rules, derivation_limits limits = {},
-                         u64 seed = 1, vocabulary const& words = standard_vocabulary()) {
+inline derivation derive(rewrite::rule const& r, std::vector<rewrite::rule> const& rules,
+                         derivation_limits limits = {},
+                         u64 seed = 1, rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   derivation all;
   std::mt19937 draw(static_cast<std::uint32_t>(seed));
   for (rule_case const& c : cases_of(r, words)) {
-    std::optional<sharding_graph> source, target;
+    std::optional<rewrite::sharding_graph> source, target;
     for (int n = 0; n < 200 && !(source && target); ++n) {
       auto const g = random_instance(r, c, draw, words);
       bool sharding = g.has_value();
       for (std::size_t p = 0; sharding && p < r.parameters.size(); ++p)
-        sharding = r.parameters[p].kind != parameter_kind::degree || g->at.parameter[p] > 1;
+        sharding = r.parameters[p].kind != rewrite::parameter_kind::degree || g->at.parameter[p] > 1;
       if (!sharding) continue;
       auto declare = [&](computation_graph& graph, std::size_t x) {
         return graph.add_input(r.tensors[x], g->tensors[x].type);

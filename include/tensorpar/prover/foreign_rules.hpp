@@ -116,40 +116,41 @@ inline std::string_view foreign_parameter_name(int n) {
 /// order.
 /// Throws `error` that says where (file, rule, what) for anything missing, of another type, or out of range.
 /// O(size).
-inline std::vector<foreign_rule> read_flexflow_rules(json const& j, std::string const& where) {
-  auto member = [](json const& o, char const* key, bool array, std::string const& at) -> json const& {
+inline std::vector<foreign_rule> read_flexflow_rules(core::json const& j, std::string const& where) {
+  auto member = [](core::json const& o, char const* key, bool array,
+                   std::string const& at) -> core::json const& {
     if (!o.is_object() || !o.contains(key) ||
         (array ? !o[key].is_array() : !(o[key].is_number_integer() || o[key].is_string())))
       throw error(std::string("no ") + (array ? "array \"" : "value \"") + key + "\"", at,
                   "FlexFlow's rule collection");
     return o[key];
   };
-  auto number = [&](json const& o, char const* key, std::string const& at) {
-    json const& v = member(o, key, false, at);
+  auto number = [&](core::json const& o, char const* key, std::string const& at) {
+    core::json const& v = member(o, key, false, at);
     if (!v.is_number_integer() || v.get<i64>() < -1000000 || v.get<i64>() > 1000000)
       throw error(std::string("\"") + key + "\" is no small integer", at, "an integer");
     return static_cast<int>(v.get<i64>());
   };
-  auto text = [&](json const& o, char const* key, std::string const& at) {
-    json const& v = member(o, key, false, at);
+  auto text = [&](core::json const& o, char const* key, std::string const& at) {
+    core::json const& v = member(o, key, false, at);
     if (!v.is_string()) throw error(std::string("\"") + key + "\" is no text", at, "text");
     return v.get<std::string>();
   };
   std::vector<foreign_rule> all;
-  for (json const& r : member(j, "rule", true, where)) {
+  for (core::json const& r : member(j, "rule", true, where)) {
     std::string const at = where + ": rule " + std::to_string(all.size());
     foreign_rule f;
     for (bool target : {false, true})
-      for (json const& o : member(r, target ? "dstOp" : "srcOp", true, at)) {
+      for (core::json const& o : member(r, target ? "dstOp" : "srcOp", true, at)) {
         foreign_operator p;
         p.type = text(o, "type", at);
-        for (json const& t : member(o, "input", true, at))
+        for (core::json const& t : member(o, "input", true, at))
           p.input.push_back({number(t, "opId", at), number(t, "tsId", at)});
-        for (json const& q : member(o, "para", true, at))
+        for (core::json const& q : member(o, "para", true, at))
           p.parameter[text(q, "key", at)] = number(q, "value", at);
         (target ? f.target : f.source).push_back(std::move(p));
       }
-    for (json const& o : member(r, "mappedOutput", true, at))
+    for (core::json const& o : member(r, "mappedOutput", true, at))
       f.outputs.push_back({{number(o, "srcOpId", at), number(o, "srcTsId", at)},
                            {number(o, "dstOpId", at), number(o, "dstTsId", at)}});
     detail::check_foreign(f, at);
@@ -228,8 +229,8 @@ inline std::vector<foreign_rule> read_taso_rules(std::string_view bytes, std::st
 /// The rules in a file: JSON where its name ends in .json, else protobuf. Throws `error` if it cannot be
 /// read, and as the readers do.
 inline std::vector<foreign_rule> read_foreign_rules(std::string const& path) {
-  if (path.ends_with(".json")) return read_flexflow_rules(read_json(path), path);
-  return read_taso_rules(read_file(path, "a readable rule collection"), path);
+  if (path.ends_with(".json")) return read_flexflow_rules(core::read_json(path), path);
+  return read_taso_rules(core::read_file(path, "a readable rule collection"), path);
 }
 
 }  // namespace tensorpar::prover

@@ -16,13 +16,14 @@ namespace tensorpar::prover {
 struct import_verdict {
   bool accepted = false, proved = false, undecided = false;
   std::string reason, counterexample;
-  std::optional<rule> what;
+  std::optional<rewrite::rule> what;
 };
 
 namespace detail {
 
 /// Why a rule is false whose sides have other values: what they have in common. O(instances).
-inline std::string how_false(rule const& r, int instances, u64 seed, vocabulary const& words) {
+inline std::string how_false(rewrite::rule const& r, int instances, u64 seed,
+                             rewrite::vocabulary const& words) {
   auto const cases = cases_of(r, words);
   std::mt19937 draw(static_cast<std::uint32_t>(seed));
   struct met { bool equal = false, apart = false; };
@@ -37,7 +38,7 @@ inline std::string how_false(rule const& r, int instances, u64 seed, vocabulary 
     ++tried;
     std::vector<i64> key(g->at.rank.begin(), g->at.rank.end());
     for (std::size_t p = 0; p < r.parameters.size(); ++p)
-      if (r.parameters[p].kind != parameter_kind::degree) key.push_back(g->at.parameter[p]);
+      if (r.parameters[p].kind != rewrite::parameter_kind::degree) key.push_back(g->at.parameter[p]);
     met& m = by_numbers[key];
     (c.difference.empty() ? m.equal : m.apart) = true;
     some = some || m.equal;
@@ -61,20 +62,21 @@ inline std::string how_open(trial const& t) {
 
 /// Judges one rule. Deterministic. O(cases * what Z3 needs + instances).
 inline import_verdict judge(foreign_rule const& f, bool replicas, std::string const& name, z3_prover& p,
-                            int instances = 100, vocabulary const& words = standard_vocabulary()) {
+                            int instances = 100, rewrite::vocabulary const& words =
+                                rewrite::standard_vocabulary()) {
   import_verdict v;
   imported_rule imported = import_rule(f, replicas, name);
   if (!imported.what) {
     v.reason = std::move(imported.reason);
     return v;
   }
-  rule r = std::move(*imported.what);
+  rewrite::rule r = std::move(*imported.what);
   proof const q = p.prove_restricted(r);
   v.proved = q.status == proof_status::proved;
-  trial const t = try_rule(r, instances, name_hash(name), words);
+  trial const t = try_rule(r, instances, core::name_hash(name), words);
   v.what = std::move(r);
   if (q.status == proof_status::impossible) {
-    rule alone = *v.what;
+    rewrite::rule alone = *v.what;
     alone.target = alone.source;
     v.reason =
         cases_of(alone, words).empty()
@@ -86,7 +88,7 @@ inline import_verdict judge(foreign_rule const& f, bool replicas, std::string co
     v.reason = "unsupported: it is not known what " + t.unknown + " computes";
   } else if (!t.counterexample.empty()) {
     bool const other_values = t.counterexample.find(": other values, ") != std::string::npos;
-    v.reason = other_values ? detail::how_false(*v.what, instances, name_hash(name), words)
+    v.reason = other_values ? detail::how_false(*v.what, instances, core::name_hash(name), words)
                             : "replica semantics: the two sides lie differently";
     v.counterexample = t.counterexample;
   } else if (t.undecided > 0) {

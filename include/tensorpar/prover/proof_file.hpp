@@ -17,37 +17,37 @@ class proof_file final : public proof_store {
   std::map<u64, entry> all_;
   mutable std::mutex mutex_;
   std::string path_;
-  tensorpar::detail::descriptor out_;
+  core::detail::descriptor out_;
   ::off_t bytes_ = 0;
 
-  static std::string text(rule r) {
+  static std::string text(rewrite::rule r) {
     r.name.clear();
-    return spell(r);
+    return rewrite::spell(r);
   }
   static constexpr char const* statuses[] = {"proved", "unproved", "impossible"};
 
  public:
   /// Throws `error` where the file cannot be written, is no regular file, holds something else, or another
   /// process has it.
-  explicit proof_file(std::string const& path, vocabulary const& words = standard_vocabulary())
-      : path_(path), out_(tensorpar::detail::open_at(AT_FDCWD, path.c_str(),
+  explicit proof_file(std::string const& path, rewrite::vocabulary const& words =
+      rewrite::standard_vocabulary())
+      : path_(path), out_(core::detail::open_at(AT_FDCWD, path.c_str(),
                                                      O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK)) {
     struct ::stat s;
     if (!out_ || ::fstat(out_.get(), &s) != 0)
-      tensorpar::detail::refuse("the file cannot be written", path, "a file in a folder that is there");
+      core::detail::refuse("the file cannot be written", path, "a file in a folder that is there");
     if (!S_ISREG(s.st_mode))
       throw error("the file cannot be written: it is " +
-                      std::string(tensorpar::detail::kind_of_file(s.st_mode)),
-                  path, "a file");
-    if (!tensorpar::detail::taken(out_.get()))
+                      std::string(core::detail::kind_of_file(s.st_mode)), path, "a file");
+    if (!core::detail::taken(out_.get()))
       throw error("another process keeps its verdicts here", path, "a file for every process");
-    std::string const whole = read_file(path);
+    std::string const whole = core::read_file(path);
     std::size_t good = 0;
     for (int line = 1; good < whole.size(); ++line) {
       std::size_t const end = whole.find('\n', good);
       if (end == std::string::npos) break;                       // cut off
       std::string const where = path + ":" + std::to_string(line);
-      json const j = parse_json(whole.substr(good, end - good), where);
+      core::json const j = core::parse_json(whole.substr(good, end - good), where);
       good = end + 1;
       auto bad = [&] {
         return error("not a verdict", where, "the keys key, rule, status, cases, axioms, proved and open");
@@ -64,22 +64,22 @@ class proof_file final : public proof_store {
       e.proof.verdict.status = static_cast<proof_status>(status);
       e.proof.verdict.cases = j["cases"];
       e.proof.verdict.open = j["open"];
-      for (json const& a : j["axioms"]) {
+      for (core::json const& a : j["axioms"]) {
         std::size_t i = 0;
         while (i < std::size(axioms) && !(a.is_string() && a == axioms[i].name)) ++i;
         if (i == std::size(axioms)) throw bad();
         e.proof.verdict.used.insert(static_cast<int>(i));
       }
-      e.proof.what = parse_rule(j["proved"].get<std::string>(), words, where);
+      e.proof.what = rewrite::parse_rule(j["proved"].get<std::string>(), words, where);
       all_.insert_or_assign(std::strtoull(j["key"].get<std::string>().c_str(), nullptr, 16), std::move(e));
     }
     bytes_ = static_cast<::off_t>(good);
     if (good < whole.size() &&
-        tensorpar::detail::repeated([&] { return ::ftruncate(out_.get(), bytes_); }) != 0)
-      tensorpar::detail::refuse("the file cannot be written", path, "a disk that works");
+        core::detail::repeated([&] { return ::ftruncate(out_.get(), bytes_); }) != 0)
+      core::detail::refuse("the file cannot be written", path, "a disk that works");
   }
   std::size_t size() const { return all_.size(); }
-  std::optional<stored_proof> find(u64 key, rule const& asked) const override {
+  std::optional<stored_proof> find(u64 key, rewrite::rule const& asked) const override {
     std::lock_guard const lock(mutex_);
     auto const it = all_.find(key);
     if (it == all_.end() || it->second.asked != text(asked)) return std::nullopt;
@@ -88,13 +88,13 @@ class proof_file final : public proof_store {
     return p;
   }
   /// Throws `error` where the disk is full; the verdicts before stay.
-  void add(u64 key, rule const& asked, stored_proof const& p) override {
+  void add(u64 key, rewrite::rule const& asked, stored_proof const& p) override {
     char hex[17];
     *std::to_chars(hex, hex + 16, key, 16).ptr = '\0';
-    json used = json::array();
+    core::json used = core::json::array();
     for (int a : p.verdict.used) used.push_back(std::string(axioms[a].name));
     std::string const mine = text(asked);
-    json const j{{"key", hex},
+    core::json const j{{"key", hex},
                  {"rule", mine},
                  {"status", statuses[static_cast<int>(p.verdict.status)]},
                  {"cases", p.verdict.cases},
@@ -104,11 +104,11 @@ class proof_file final : public proof_store {
     std::lock_guard const lock(mutex_);
     all_.insert_or_assign(key, entry{mine, p});
     std::string const line = j.dump() + "\n";
-    if (!tensorpar::detail::write_all(out_.get(), line.data(), line.size())) {
+    if (!core::detail::write_all(out_.get(), line.data(), line.size())) {
       int const reason = errno;
       bool const cut = ::ftruncate(out_.get(), bytes_) == 0;
       errno = reason;
-      tensorpar::detail::refuse(
+      core::detail::refuse(
           std::string("the file cannot be written") + (cut ? "" : ", and ends in part of a line"), path_,
           "a disk with room");
     }

@@ -10,7 +10,7 @@ namespace tensorpar::prover {
 /// What became of a rule, and the rule with the conditions that it needed.
 struct stored_proof {
   proof verdict;
-  rule what;
+  rewrite::rule what;
 };
 
 /// Where verdicts are kept. `add` is called by several threads.
@@ -19,15 +19,15 @@ class proof_store {
  public:
   virtual ~proof_store() = default;
   /// nullopt: this rule was not tried under these axioms and limits.
-  virtual std::optional<stored_proof> find(u64 key, rule const& asked) const = 0;
-  virtual void add(u64 key, rule const& asked, stored_proof const& p) = 0;
+  virtual std::optional<stored_proof> find(u64 key, rewrite::rule const& asked) const = 0;
+  virtual void add(u64 key, rewrite::rule const& asked, stored_proof const& p) = 0;
 };
 
 /// All that a verdict depends on: the rule, every axiom, the limits, and Z3's version.
-inline u64 proof_key(rule r, proof_options const& o) {
+inline u64 proof_key(rewrite::rule r, proof_options const& o) {
   r.name.clear();
-  hasher h;
-  h.add(spell(r)).add(o.values).add(o.shardings).add(o.cases.max_rank).add(o.cases.most);
+  core::hasher h;
+  h.add(rewrite::spell(r)).add(o.values).add(o.shardings).add(o.cases.max_rank).add(o.cases.most);
   for (std::size_t i = 0; i < std::size(axioms); ++i)
     h.add(axioms[i].text)
         .add(axioms[i].trigger)

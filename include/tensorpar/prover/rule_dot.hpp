@@ -7,7 +7,7 @@
 namespace tensorpar::prover {
 
 /// A digraph with a cluster per side; a tensor variable stands in both under its name. O(size).
-inline std::string to_dot(rule const& r) {
+inline std::string to_dot(rewrite::rule const& r) {
   auto quoted = [](std::string_view s) {
     std::string q = "\"";
     for (char c : s) {
@@ -17,21 +17,21 @@ inline std::string to_dot(rule const& r) {
     return q + "\"";
   };
   std::string s = "digraph {\n  rankdir=TB; node [fontname=\"sans-serif\"]; label=" + quoted(r.name) + ";\n";
-  for (pattern_graph const* g : {&r.source, &r.target}) {
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target}) {
     bool const source = g == &r.source;
     std::string const p = source ? "s" : "t";
-    auto id = [&](pattern_value v) {
+    auto id = [&](rewrite::pattern_value v) {
       return v.node < 0 ? p + "x" + std::to_string(v.slot) : p + std::to_string(v.node);
     };
     s += "  subgraph cluster_" + p + " {\n    label=" + std::string(source ? "\"source\"" : "\"target\"") +
          ";\n";
-    tensorpar::detail::mentions const used = tensorpar::detail::mentioned(r, *g);
+    rewrite::detail::mentions const used = rewrite::detail::mentioned(r, *g);
     for (std::size_t x = 0; x < r.tensors.size(); ++x)
       if (used.tensors[x])
         s += "    " + p + "x" + std::to_string(x) + " [shape=plaintext, label=" + quoted(r.tensors[x]) +
              "];\n";
     for (std::size_t v = 0; v < g->nodes.size(); ++v) {
-      pattern_node const& n = g->nodes[v];
+      rewrite::pattern_node const& n = g->nodes[v];
       std::string label = n.op ? std::string(n.op->name)
                                : r.parameters[idx(n.function)].name,
                   attributes;
@@ -40,7 +40,7 @@ inline std::string to_dot(rule const& r) {
         if (!n.attr[i].open)
           attributes +=
               (attributes.empty() ? "" : ", ") +
-              tensorpar::detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
+              rewrite::detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
       if (!attributes.empty()) label += " (" + attributes + ")";
       s += "    " + p + std::to_string(v) +
            " [shape=box, style=filled, fillcolor=" + (shardings ? "\"#ffe0b0\"" : "\"#d8f0d8\"") +

@@ -10,13 +10,14 @@ namespace tensorpar::prover {
 /// x)` adds tensor variable x, of the extents of tensors[x], and returns its value; variables are the graph's
 /// first values, in order. nullopt: the side is not valid on these shardings. O(size).
 template <class Declare>
-std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pattern const& typed,
-                                          std::vector<parallel_shape> const& tensors,
+std::optional<rewrite::sharding_graph> graph_of_side(rewrite::pattern_graph const& side,
+                                                     typed_pattern const& typed,
+                                          std::vector<ir::parallel_shape> const& tensors,
                                           Declare const& declare) {
-  sharding_graph s;
+  rewrite::sharding_graph s;
   std::vector<int> variable;
   std::vector<std::vector<int>> made;
-  auto lie = [&](int value, parallel_shape where) {
+  auto lie = [&](int value, ir::parallel_shape where) {
     where.type = s.graph.type(value);
     s.shapes.push_back(std::move(where));
   };
@@ -26,18 +27,19 @@ std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pat
   }
   for (std::size_t i = 0; i < side.nodes.size(); ++i) {
     std::vector<int> in;
-    std::vector<parallel_shape> operands;
-    for (pattern_value v : side.nodes[i].in) {
-      in.push_back(tensorpar::detail::value_of(v, variable, made));
+    std::vector<ir::parallel_shape> operands;
+    for (rewrite::pattern_value v : side.nodes[i].in) {
+      in.push_back(rewrite::detail::value_of(v, variable, made));
       operands.push_back(s.shapes[idx(in.back())]);
     }
-    parallel_result const y = infer_parallel_shapes(typed.op[i], operands);
+    ir::parallel_result const y = ir::infer_parallel_shapes(typed.op[i], operands);
     if (!y.ok()) return std::nullopt;
     made.push_back(s.graph.node(s.graph.add(typed.op[i], std::move(in))).out);
     for (std::size_t k = 0; k < y.out.size(); ++k) lie(made.back()[k], y.out[k]);
   }
   for (std::size_t k = 0; k < side.outputs.size(); ++k)
-    s.graph.add_output("y" + std::to_string(k), tensorpar::detail::value_of(side.outputs[k], variable, made));
+    s.graph.add_output("y" + std::to_string(k), rewrite::detail::value_of(side.outputs[k],
+        variable, made));
   return s;
 }
 

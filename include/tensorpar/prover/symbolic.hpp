@@ -53,9 +53,9 @@ struct symbolic_trial {
 /// cases in turn, with extents of one, two and three. At most `most` cases. O(cases * elements * what Z3
 /// needs to compare two terms).
 inline symbolic_trial check_symbolically(axiom const& a, int most = 8,
-                                         vocabulary const& words = standard_vocabulary()) {
+                                         rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   symbolic_trial t;
-  rule const r = parse_rule(a.text, words, "axiom " + std::string(a.name));
+  rewrite::rule const r = rewrite::parse_rule(a.text, words, "axiom " + std::string(a.name));
   z3::context c;
   symbolic_numbers numbers(c);
   auto const cases = cases_of(r, words);
@@ -66,7 +66,7 @@ inline symbolic_trial check_symbolically(axiom const& a, int most = 8,
     for (std::size_t x = 0; x < types.size(); ++x) {
       for (int d = 0; d < types[x].rank; ++d) {
         u64 const axis = static_cast<u64>(k.extents.of(static_cast<int>(x), d)) << 32;
-        types[x].d[d] = dim(1 + static_cast<i64>(mix(axis + attempt) % 3));
+        types[x].d[d] = dim(1 + static_cast<i64>(core::mix(axis + attempt) % 3));
       }
       elements_in_all += types[x].elements();
     }

@@ -21,17 +21,19 @@ namespace detail {
 
 /// The values of a side's outputs; empty: it is not known what an operator computes.
 template <number_algebra A, class T = typename A::value>
-std::vector<elements<T>> run_values(A& a, pattern_graph const& g, typed_pattern const& t,
+std::vector<elements<T>> run_values(A& a, rewrite::pattern_graph const& g, typed_pattern const& t,
                                     std::vector<elements<T>> const& tensors) {
   std::vector<std::vector<elements<T>>> have;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     std::vector<elements<T>> in;
-    for (pattern_value v : g.nodes[i].in) in.push_back(tensorpar::detail::value_of(v, tensors, have));
+    for (rewrite::pattern_value v : g.nodes[i].in)
+      in.push_back(rewrite::detail::value_of(v, tensors, have));
     have.push_back(evaluate(a, t.op[i], in, t.value[i]));
     if (have.back().empty()) return {};
   }
   std::vector<elements<T>> r;
-  for (pattern_value v : g.outputs) r.push_back(tensorpar::detail::value_of(v, tensors, have));
+  for (rewrite::pattern_value v : g.outputs)
+    r.push_back(rewrite::detail::value_of(v, tensors, have));
   return r;
 }
 
@@ -55,17 +57,17 @@ inline std::vector<shape> random_types(rule_case const& c, int largest, auto& dr
 /// Tries what an axiom says on `wanted` random shapes on which its sides are defined. Deterministic for a
 /// seed.
 inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed,
-                             vocabulary const& words = standard_vocabulary()) {
+                             rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   axiom_trial t;
-  rule const r = parse_rule(a.text, words, "axiom " + std::string(a.name));
+  rewrite::rule const r = rewrite::parse_rule(a.text, words, "axiom " + std::string(a.name));
   auto cases = cases_of(r, words);
   if (cases.empty()) {
     t.counterexample = "there are no ranks and axes for which both sides make sense";
     return t;
   }
   // where a side that is defined must make the other one so, its own ranks and axes count
-  auto add_side = [&](pattern_graph const& g) {
-    rule one = r;
+  auto add_side = [&](rewrite::pattern_graph const& g) {
+    rewrite::rule one = r;
     one.source = one.target = g;
     for (rule_case& c : cases_of(one, words)) cases.push_back(std::move(c));
   };
@@ -77,7 +79,8 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed,
     auto const types = detail::random_types(c, 3, draw);
     std::vector<i64> parameter = c.at.parameter;
     for (std::size_t p = 0; p < parameter.size(); ++p) {
-      if (r.parameters[p].kind == parameter_kind::function) parameter[p] = static_cast<i64>(draw() % 64);
+      if (r.parameters[p].kind == rewrite::parameter_kind::function)
+        parameter[p] = static_cast<i64>(draw() % 64);
       parameter[p] = detail::drawn_number(parameter[p], draw);
     }
     auto const left = detail::type_pattern(r.source, types, parameter, words);
@@ -85,7 +88,7 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed,
     auto where = [&] {
       std::string s;
       for (std::size_t x = 0; x < types.size(); ++x)
-        s += (x ? ", " : "") + r.tensors[x] + " " + spell(types[x]);
+        s += (x ? ", " : "") + r.tensors[x] + " " + op::spell(types[x]);
       for (std::size_t p = 0; p < parameter.size(); ++p)
         s += ", " + r.parameters[p].name + " = " + std::to_string(parameter[p]);
       return s;
@@ -111,7 +114,7 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed,
       return t;
     }
     if (!same_extents(x[0].type, y[0].type) || x[0].data != y[0].data || x[0].index != y[0].index) {
-      t.counterexample = where() + ": " + spell(x[0].type) + " and " + spell(y[0].type) + " differ";
+      t.counterexample = where() + ": " + op::spell(x[0].type) + " and " + op::spell(y[0].type) + " differ";
       return t;
     }
     ++t.equal;

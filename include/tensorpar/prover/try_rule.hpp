@@ -43,21 +43,22 @@ template <number_algebra A> using sharding_of = sharding_elements<typename A::va
 
 /// Runs one side. nullopt: it is not valid on these shardings.
 template <number_algebra A>
-std::optional<std::vector<sharding_of<A>>> run_side(A& a, pattern_graph const& g, typed_pattern const& t,
+std::optional<std::vector<sharding_of<A>>> run_side(A& a, rewrite::pattern_graph const& g,
+                                                    typed_pattern const& t,
                                                   std::vector<sharding_of<A>> const& tensors,
                                                   std::string& unknown) {
   std::vector<std::vector<sharding_of<A>>> have;
-  auto of = [&](pattern_value v) -> sharding_of<A> const& {
-    return tensorpar::detail::value_of(v, tensors, have);
+  auto of = [&](rewrite::pattern_value v) -> sharding_of<A> const& {
+    return rewrite::detail::value_of(v, tensors, have);
   };
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-    std::vector<parallel_shape> shapes;
+    std::vector<ir::parallel_shape> shapes;
     std::vector<sharding_of<A>> in;
-    for (pattern_value v : g.nodes[i].in) {
+    for (rewrite::pattern_value v : g.nodes[i].in) {
       in.push_back(of(v));
       shapes.push_back(in.back().where);
     }
-    parallel_result const out = infer_parallel_shapes(t.op[i], shapes);
+    ir::parallel_result const out = ir::infer_parallel_shapes(t.op[i], shapes);
     if (!out.ok()) return std::nullopt;
     have.push_back(run_on_parts(a, t.op[i], in, out.out));
     if (have.back().empty()) {
@@ -66,17 +67,17 @@ std::optional<std::vector<sharding_of<A>>> run_side(A& a, pattern_graph const& g
     }
   }
   std::vector<sharding_of<A>> r;
-  for (pattern_value v : g.outputs) r.push_back(of(v));
+  for (rewrite::pattern_value v : g.outputs) r.push_back(of(v));
   return r;
 }
 
-inline std::string spell(rule const& r, rule_instance const& g) {
+inline std::string spell(rewrite::rule const& r, rule_instance const& g) {
   std::string s;
   for (std::size_t x = 0; x < r.tensors.size(); ++x)
-    s += (x ? ", " : "") + r.tensors[x] + " " + tensorpar::spell(g.tensors[x]);
+    s += (x ? ", " : "") + r.tensors[x] + " " + ir::spell(g.tensors[x]);
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
-    bool const real = tensorpar::detail::is_factor(r.source, static_cast<int>(p)) ||
-                      tensorpar::detail::is_factor(r.target, static_cast<int>(p));
+    bool const real = rewrite::detail::is_factor(r.source, static_cast<int>(p)) ||
+                      rewrite::detail::is_factor(r.target, static_cast<int>(p));
     i64 const x = g.at.parameter[p];
     s += ", " + r.parameters[p].name + " = " +
          (real ? std::to_string(std::bit_cast<double>(x)) : std::to_string(x));
@@ -99,12 +100,12 @@ struct compared_sides {
 namespace detail {
 
 /// How the sides compare in real numbers, under the functions that they name. Both are valid.
-inline real_verdict compare_in_reals(rule_instance const& g, rule const& r, u64 seed) {
-  std::mt19937 draw(static_cast<std::uint32_t>(mix(seed)));
+inline real_verdict compare_in_reals(rule_instance const& g, rewrite::rule const& r, u64 seed) {
+  std::mt19937 draw(static_cast<std::uint32_t>(core::mix(seed)));
   real_numbers a;
   std::string unknown;
   std::vector<sharding_of<real_numbers>> tensors;
-  for (parallel_shape const& s : g.tensors) {
+  for (ir::parallel_shape const& s : g.tensors) {
     sharding_of<real_numbers> t{s, {}};
     for (i64 p = 0; p < s.sum; ++p) t.part.push_back(random_reals(s.type, draw, 8));
     tensors.push_back(std::move(t));
@@ -128,11 +129,11 @@ inline constexpr char const* said_of_reals[] = {"equal in real numbers", "other 
 
 /// Runs both sides of an instance in the prime field, and in real numbers where the field decides nothing
 /// (see `trial`).
-inline compared_sides compare_sides(rule_instance const& g, rule const& r, auto& draw) {
+inline compared_sides compare_sides(rule_instance const& g, rewrite::rule const& r, auto& draw) {
   compared_sides c;
   detail::noted_field a{{draw()}};
   std::vector<detail::sharding_of<field_numbers>> tensors;
-  for (parallel_shape const& s : g.tensors) {
+  for (ir::parallel_shape const& s : g.tensors) {
     detail::sharding_of<field_numbers> t{s, {}};
     for (i64 p = 0; p < s.sum; ++p) t.part.push_back(random_elements(s.type, draw, 8));
     tensors.push_back(std::move(t));
@@ -146,14 +147,14 @@ inline compared_sides compare_sides(rule_instance const& g, rule const& r, auto&
   for (std::size_t k = 0; k < left->size() && c.difference.empty(); ++k) {
     auto const &x = (*left)[k], &y = (*right)[k];
     std::string const which = left->size() > 1 ? "output " + std::to_string(k) + ": " : "";
-    if (!(x.where == y.where)) c.difference = which + spell(x.where) + " becomes " + spell(y.where);
+    if (!(x.where == y.where)) c.difference = which + ir::spell(x.where) + " becomes " + ir::spell(y.where);
   }
   if (!c.difference.empty()) return c;
   for (std::size_t k = 0; k < left->size() && c.difference.empty(); ++k) {
     auto const u = whole(a, (*left)[k]), v = whole(a, (*right)[k]);
     std::string const which = left->size() > 1 ? "output " + std::to_string(k) + ": " : "";
     if (!(u.data == v.data && u.index == v.index))
-      c.difference = which + "other values, " + spell((*left)[k].where);
+      c.difference = which + "other values, " + ir::spell((*left)[k].where);
   }
   if (c.difference.empty() || !a.stood_in) return c;
   c.in_reals = detail::compare_in_reals(g, r, a.seed);
@@ -163,7 +164,8 @@ inline compared_sides compare_sides(rule_instance const& g, rule const& r, auto&
 
 /// Tries a rule on random valid instances, until it is refuted, `wanted` of them are equal or as many
 /// undecided. Deterministic for a seed. `max_draws`: how many draws at most, as some are not valid.
-inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& words = standard_vocabulary(),
+inline trial try_rule(rewrite::rule const& r, int wanted, u64 seed,
+                      rewrite::vocabulary const& words = rewrite::standard_vocabulary(),
                       case_limits limits = {}, int max_draws = 0) {
   trial t;
   auto const cases = cases_of(r, words, limits);

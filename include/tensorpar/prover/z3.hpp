@@ -15,15 +15,14 @@ namespace tensorpar::prover {
 /// attributes. For every case of a rule it asks whether the axioms, the definedness of both sides and the
 /// equality of extents that they imply leave room for a difference. Shardings: exponents of an arbitrary
 /// prime, and of those in numbers (prover/cases/sharding_system.hpp); it asks whether all that both sides
-/// require and the
-/// conditions leave room for outputs that lie differently.
+/// require and the conditions leave room for outputs that lie differently.
 class z3_prover {
-  vocabulary const& words_;
+  rewrite::vocabulary const& words_;
   proof_options options_;
   z3::context c_;
   z3::sort tensor_;
   z3::func_decl defined_, extent_, product_;
-  std::vector<std::pair<axiom, rule>> axioms_;
+  std::vector<std::pair<axiom, rewrite::rule>> axioms_;
   std::map<std::string, z3::func_decl> operators_;   // those that axioms mention
   z3::solver values_, shardings_;
   // of the rule at hand: values proved, by ranks and parameters
@@ -31,14 +30,14 @@ class z3_prover {
 
   using env = std::vector<z3::expr>;
 
-  std::string function_name(op_info const& o, std::size_t operands) const {
+  std::string function_name(op::op_info const& o, std::size_t operands) const {
     return std::string(o.name) + "/" + std::to_string(operands);
   }
   /// Functions are one operator with a number for the function, so that axioms can speak of all of them.
-  z3::expr apply(op_info const* o, z3::expr const* function, env const& attrs, env const& in) {
+  z3::expr apply(op::op_info const* o, z3::expr const* function, env const& attrs, env const& in) {
     z3::sort_vector domain(c_);
     z3::expr_vector args(c_);
-    bool const is = !o || is_function(*o);
+    bool const is = !o || rewrite::is_function(*o);
     if (is) {
       domain.push_back(c_.int_sort());
       args.push_back(function ? *function : c_.int_val(static_cast<std::int64_t>(o->id >> 2)));
@@ -54,21 +53,21 @@ class z3_prover {
     return c_.function("result", tensor_, c_.int_sort(), tensor_)(y, c_.int_val(slot));
   }
   /// A term as an integer. `axis_of(factor)`, `rank`: axes count from the last one.
-  z3::expr number(rule_term const& t, env const& parameters, env const& tensors, auto&& axis) {
+  z3::expr number(rewrite::rule_term const& t, env const& parameters, env const& tensors, auto&& axis) {
     std::optional<z3::expr> e;
     auto put = [&](z3::expr x) { e = e ? product_(*e, x) : x; };
     if (t.factors.empty() || t.number != 1) put(c_.int_val(static_cast<std::int64_t>(t.number)));
-    for (rule_factor const& f : t.factors) {
-      if (f.kind == term_kind::parameter) put(parameters[idx(f.index)]);
+    for (rewrite::rule_factor const& f : t.factors) {
+      if (f.kind == rewrite::term_kind::parameter) put(parameters[idx(f.index)]);
       else put(extent_(axis(f), tensors[idx(f.index)]));
     }
     return *e;
   }
 
   /// The terms that trigger an axiom, in its own tensors and parameters.
-  rule trigger_of(axiom const& a, rule const& r) const {
-    std::string const all = spell(r, r.source) + ", " + std::string(a.trigger);
-    rule both = parse_rule(all + " => " + all, words_, "trigger of " + std::string(a.name));
+  rewrite::rule trigger_of(axiom const& a, rewrite::rule const& r) const {
+    std::string const all = rewrite::spell(r, r.source) + ", " + std::string(a.trigger);
+    rewrite::rule both = rewrite::parse_rule(all + " => " + all, words_, "trigger of " + std::string(a.name));
     both.source.outputs.erase(both.source.outputs.begin());
     return both;
   }
@@ -91,41 +90,41 @@ class z3_prover {
         tensors.push_back(c_.constant(("?" + x).c_str(), tensor_));
         bound.push_back(tensors.back());
       }
-      for (rule_parameter const& p : r.parameters) {
+      for (rewrite::rule_parameter const& p : r.parameters) {
         parameters.push_back(c_.int_const(("?" + p.name).c_str()));
         bound.push_back(parameters.back());
       }
-      auto axis = [&](rule_factor const& f) {
+      auto axis = [&](rewrite::rule_factor const& f) {
         return f.axis_parameter >= 0 ? parameters[idx(f.axis_parameter)] : c_.int_val(f.axis);
       };
-      auto build = [&](pattern_graph const& g) {   // its outputs
+      auto build = [&](rewrite::pattern_graph const& g) {   // its outputs
         env node, outputs;
-        auto of = [&](pattern_value v) {
+        auto of = [&](rewrite::pattern_value v) {
           if (v.node < 0) return tensors[idx(v.slot)];
-          op_info const* o = g.nodes[idx(v.node)].op;
+          op::op_info const* o = g.nodes[idx(v.node)].op;
           z3::expr const& y = node[idx(v.node)];
           // the one operator of several results that axioms know
-          return o && o->id == info<split_axes>.id ? result(y, v.slot) : y;
+          return o && o->id == op::info<split_axes>.id ? result(y, v.slot) : y;
         };
-        for (pattern_node const& n : g.nodes) {
+        for (rewrite::pattern_node const& n : g.nodes) {
           env attrs, in;
-          for (rule_term const& t : n.attr)
+          for (rewrite::rule_term const& t : n.attr)
             if (!t.open) attrs.push_back(number(t, parameters, tensors, axis));
-          for (pattern_value v : n.in) in.push_back(of(v));
+          for (rewrite::pattern_value v : n.in) in.push_back(of(v));
           node.push_back(apply(n.op, n.op ? nullptr : &parameters[idx(n.function)], attrs, in));
         }
-        for (pattern_value v : g.outputs) outputs.push_back(of(v));
+        for (rewrite::pattern_value v : g.outputs) outputs.push_back(of(v));
         return outputs;
       };
       z3::expr const left = build(r.source)[0], right = build(r.target)[0];
       z3::expr body = left == right;
       if (a.kind == axiom_kind::forward) body = z3::implies(defined_(left), body);
       if (a.kind == axiom_kind::guarded) body = z3::implies(defined_(left) && defined_(right), body);
-      for (rule_condition const& k : r.conditions) {
+      for (rewrite::rule_condition const& k : r.conditions) {
         z3::expr const x = number(k.a, parameters, tensors, axis);
-        if (k.kind == condition_kind::different)
+        if (k.kind == rewrite::condition_kind::different)
           body = z3::implies(x != number(k.b, parameters, tensors, axis), body);
-        for (i64 last = 1; k.kind == condition_kind::inner && last <= k.b.number; ++last)
+        for (i64 last = 1; k.kind == rewrite::condition_kind::inner && last <= k.b.number; ++last)
           body = z3::implies(x != c_.int_val(static_cast<std::int64_t>(-last)), body);
       }
       z3::expr const whole = a.trigger.empty() ? z3::forall(bound, body)
@@ -147,7 +146,7 @@ class z3_prover {
     values_.add(z3::forall(x, y, z, product_(product_(x, y), z) == product_(x, product_(y, z))));
   }
 
-  bool prove_values(rule const& r, rule_case const& k, std::set<int>& used) {
+  bool prove_values(rewrite::rule const& r, rule_case const& k, std::set<int>& used) {
     auto const source = detail::type_pattern(r.source, k.tensors, k.at.parameter, words_);
     auto const target = detail::type_pattern(r.target, k.tensors, k.at.parameter, words_);
     values_.push();
@@ -155,10 +154,11 @@ class z3_prover {
     for (std::string const& x : r.tensors) tensors.push_back(c_.constant(x.c_str(), tensor_));
     for (std::size_t p = 0; p < r.parameters.size(); ++p) {
       // what shapes depend on is fixed in a case; degrees, functions and factors stay open
-      rule_parameter const& q = r.parameters[p];
-      bool const factor = tensorpar::detail::is_factor(r.source, static_cast<int>(p)) ||
-                          tensorpar::detail::is_factor(r.target, static_cast<int>(p));
-      bool const open = q.kind == parameter_kind::degree || q.kind == parameter_kind::function || factor;
+      rewrite::rule_parameter const& q = r.parameters[p];
+      bool const factor = rewrite::detail::is_factor(r.source, static_cast<int>(p)) ||
+                          rewrite::detail::is_factor(r.target, static_cast<int>(p));
+      using enum rewrite::parameter_kind;
+      bool const open = q.kind == degree || q.kind == function || factor;
       parameters.push_back(open ? c_.int_const(q.name.c_str())
                                 : c_.int_val(static_cast<std::int64_t>(k.at.parameter[p])));
     }
@@ -166,22 +166,22 @@ class z3_prover {
     std::vector<std::pair<z3::expr, std::vector<int>>> known;
     env outputs[2];
     for (int side = 0; side < 2; ++side) {
-      pattern_graph const& g = side ? r.target : r.source;
+      rewrite::pattern_graph const& g = side ? r.target : r.source;
       typed_pattern const& t = side ? *target : *source;
       std::vector<env> node;
-      auto of = [&](pattern_value v) { return tensorpar::detail::value_of(v, tensors, node); };
+      auto of = [&](rewrite::pattern_value v) { return rewrite::detail::value_of(v, tensors, node); };
       for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-        pattern_node const& n = g.nodes[i];
+        rewrite::pattern_node const& n = g.nodes[i];
         env attrs, in;
-        for (pattern_value v : n.in) in.push_back(of(v));
+        for (rewrite::pattern_value v : n.in) in.push_back(of(v));
         for (std::size_t j = 0; j < n.attr.size(); ++j) {
           if (n.attr[j].open) continue;
-          if (role_of(*n.op, static_cast<int>(j)) == attr_role::axis) {
+          if (rewrite::role_of(*n.op, static_cast<int>(j)) == rewrite::attr_role::axis) {
             int const rank = t.at(n.in[0], k.tensors).rank;
             auto const a = detail::term_value(n.attr[j], false, k.tensors, k.at.parameter);
             attrs.push_back(c_.int_val(static_cast<std::int64_t>(*a < 0 ? *a : *a - rank)));
           } else {
-            attrs.push_back(number(n.attr[j], parameters, tensors, [&](rule_factor const& f) {
+            attrs.push_back(number(n.attr[j], parameters, tensors, [&](rewrite::rule_factor const& f) {
               int const rank = k.at.rank[idx(f.index)];
               return c_.int_val(detail::axis_value(f, rank, k.at.parameter) - rank);
             }));
@@ -201,7 +201,7 @@ class z3_prover {
                              k.extents.of_node(side, static_cast<int>(i), static_cast<int>(slot)));
         }
       }
-      for (pattern_value v : g.outputs) outputs[side].push_back(of(v));
+      for (rewrite::pattern_value v : g.outputs) outputs[side].push_back(of(v));
     }
     for (std::size_t x = 0; x < tensors.size(); ++x) {
       values_.add(defined_(tensors[x]));
@@ -227,17 +227,17 @@ class z3_prover {
     return proved;
   }
   /// Empty: proved; else which half was not. Cases that differ in partial sums alone have the same values.
-  std::string prove_case(rule const& r, rule_case const& k, std::set<int>& used) {
+  std::string prove_case(rewrite::rule const& r, rule_case const& k, std::set<int>& used) {
     bool const shardings = prove_shardings(k.shardings);
     auto const [it, fresh] = known_.emplace(std::pair(k.at.rank, k.at.parameter), true);
     if (fresh) it->second = prove_values(r, k, used);
     if (shardings) return it->second ? "" : "values";
     return it->second ? "shardings" : "values and shardings";
   }
-  static bool mentions_extents(rule const& r) {
+  static bool mentions_extents(rewrite::rule const& r) {
     bool is = false;
-    tensorpar::detail::each_term(r, [&](rule_term const& t) {
-      for (rule_factor const& f : t.factors) is = is || f.kind == term_kind::extent;
+    rewrite::detail::each_term(r, [&](rewrite::rule_term const& t) {
+      for (rewrite::rule_factor const& f : t.factors) is = is || f.kind == rewrite::term_kind::extent;
     });
     return is;
   }
@@ -279,17 +279,16 @@ class z3_prover {
   }
 
  public:
-  explicit z3_prover(vocabulary const& words = standard_vocabulary(), proof_options options = {})
-      : words_(words),
-        options_(std::move(options)),
+  explicit z3_prover(rewrite::vocabulary const& words = rewrite::standard_vocabulary(),
+                     proof_options options = {})
+      : words_(words), options_(std::move(options)),
         tensor_(c_.uninterpreted_sort("tensor")),
         defined_(c_.function("defined", tensor_, c_.bool_sort())),
         extent_(c_.function("extent", c_.int_sort(), tensor_, c_.int_sort())),
         product_(c_.function("product", c_.int_sort(), c_.int_sort(), c_.int_sort())),
-        values_(c_, z3::solver::simple()),
-        shardings_(c_, "QF_LIA") {
+        values_(c_, z3::solver::simple()), shardings_(c_, "QF_LIA") {
     for (axiom const& a : axioms)
-      axioms_.emplace_back(a, parse_rule(a.text, words_, "axiom " + std::string(a.name)));
+      axioms_.emplace_back(a, rewrite::parse_rule(a.text, words_, "axiom " + std::string(a.name)));
     z3::params p(c_);
     p.set("rlimit", options_.values);
     p.set("unsat_core", true);
@@ -303,7 +302,7 @@ class z3_prover {
   }
 
   /// Is the rule true in every case? Deterministic. O(cases * what Z3 needs, bounded).
-  proof prove(rule const& r) {
+  proof prove(rewrite::rule const& r) {
     proof result;
     auto const cases = cases_of(r, words_, options_.cases);
     result.status = cases.empty() ? proof_status::impossible : proof_status::proved;
@@ -319,7 +318,7 @@ class z3_prover {
     return result;
   }
   /// The same, with conditions on axes added to the rule where it needs them and they are enough.
-  proof prove_restricted(rule& r) {
+  proof prove_restricted(rewrite::rule& r) {
     proof result;
     std::set<int> used;
     known_.clear();
@@ -336,12 +335,13 @@ class z3_prover {
     r = *s;
     return {proof_status::proved, count, used, {}};
   }
-  static std::string describe(rule const& r, rule_case const& k) {
+  static std::string describe(rewrite::rule const& r, rule_case const& k) {
+    using enum rewrite::parameter_kind;
     std::string s;
     for (std::size_t x = 0; x < r.tensors.size(); ++x)
       s += (x ? ", " : "") + r.tensors[x] + " of rank " + std::to_string(k.at.rank[x]);
     for (std::size_t p = 0; p < r.parameters.size(); ++p)
-      if (r.parameters[p].kind == parameter_kind::axis || r.parameters[p].kind == parameter_kind::number)
+      if (r.parameters[p].kind == axis || r.parameters[p].kind == number)
         s += ", " + r.parameters[p].name + " = " + std::to_string(k.at.parameter[p]);
     return s;
   }

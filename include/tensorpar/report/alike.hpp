@@ -3,7 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/report/summary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// Above this many operators, those that are alike share a line.
 inline constexpr std::size_t explain_lines = 40;
@@ -48,11 +48,11 @@ inline std::string moved_text(std::array<double, move_kinds> const& bytes) {
   std::string r;
   for (int k = 0; k < move_kinds; ++k)
     if (bytes[idx(k)] > 0)
-      r += (r.empty() ? "" : ", ") + move_text(static_cast<reshard_kind>(k)) + " " +
+      r += (r.empty() ? "" : ", ") + move_text(static_cast<ir::reshard_kind>(k)) + " " +
            bytes_text(bytes[idx(k)]);
   return r.empty() ? "-" : r;
 }
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -4,7 +4,7 @@
 #include <string>
 #include <tensorpar/search/intra/optimize.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// Which devices a search's bound is about, of so many: "these devices or a part of them" (any), neighbours
 /// among them, or the numbers of devices of the parts.
@@ -18,4 +18,4 @@ inline std::string bound_holds_for(search::search_space const& s, int devices) {
   return told < s.part_sizes.size() ? r + " ... of them" : told ? r + " of them" : r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

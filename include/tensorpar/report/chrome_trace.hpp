@@ -9,7 +9,7 @@
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/summary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 
@@ -23,10 +23,10 @@ inline std::string category(span const& s, program const* of) {
 }
 inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name,
                           program const* of) {
-  auto line = [&](json const& e) {
-    out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, json::error_handler_t::replace);
+  auto line = [&](core::json const& e) {
+    out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, core::json::error_handler_t::replace);
   };
-  auto meta = [&](char const* what, int tid, json const& args) {
+  auto meta = [&](char const* what, int tid, core::json const& args) {
     line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}});
   };
   auto thread = [](int device, lane w) { return 2 * device + (w == lane::communication) + 1; };
@@ -50,7 +50,8 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
   auto whole = [](double seconds) { return static_cast<double>(std::llround(seconds * 1e9)) / 1e9; };
   std::string const process = ",\"pid\":" + std::to_string(pid);
   for (span const& s : t.spans)
-    out += ",\n{\"ph\":\"X\",\"name\":" + json(s.name).dump(-1, ' ', false, json::error_handler_t::replace) +
+    out += ",\n{\"ph\":\"X\",\"name\":" + core::json(s.name).dump(-1, ' ', false,
+                                                                  core::json::error_handler_t::replace) +
            ",\"cat\":\"" + category(s, of) + "\"" + process +
            ",\"tid\":" + std::to_string(thread(s.device, s.where)) + ",\"ts\":" + micro(s.start) +
            ",\"dur\":" + micro(whole(s.end) - whole(s.start)) +
@@ -74,4 +75,4 @@ inline std::string chrome_trace(timeline const& predicted, timeline const* measu
   return r + "\n]}\n";
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <tensorpar/report/alike.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// A heading and a row per plan: name, step, relative to the first plan, peak memory of the fullest device,
 /// bytes per kind of collective, and whether it fits in the memory of every device.
@@ -16,7 +16,7 @@ inline std::vector<std::vector<std::string>> comparison_rows(std::vector<plan_su
     for (plan_summary const& s : all) used = used || s.bytes[k] > 0;
     if (!used) continue;
     kinds.push_back(k);
-    rows[0].push_back(move_text(static_cast<reshard_kind>(k)));
+    rows[0].push_back(move_text(static_cast<ir::reshard_kind>(k)));
   }
   for (plan_summary const& s : all) {
     bool const first = &s == &all[0];
@@ -91,4 +91,4 @@ inline std::string reasons(std::vector<plan_summary> const& all) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -5,7 +5,7 @@
 #include <tensorpar/ir/parallel_graph.hpp>
 #include <tensorpar/report/summary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 /// Inside double quotes of the DOT language: quotes and backslashes escaped, line ends and control characters
@@ -24,7 +24,7 @@ inline char const* device_colour(int d) {
   return c[d % 8];
 }
 /// The colour of a parallel operator's kind.
-inline char const* parallel_colour(any_op const& op) {
+inline char const* parallel_colour(op::any_op const& op) {
   if (op.is<parallel::partition>()) return "#4c8bf5";
   if (op.is<parallel::combine>()) return "#9b6bdf";
   if (op.is<parallel::reduce>()) return "#e8973a";
@@ -44,17 +44,17 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
       "  edge [fontname=\"Helvetica\", fontsize=9];\n";
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (g.values[x].role == value_role::input)
-      r += "  v" + std::to_string(x) + " [shape=ellipse, label=\"" + dot_text(g.values[x].name) + "\\n" +
-           dot_text(spell(g.values[x].type)) + "\"];\n";
+      r += "  v" + std::to_string(x) + " [shape=ellipse, label=\"" + detail::dot_text(g.values[x].name)
+          + "\\n" + detail::dot_text(op::spell(g.values[x].type)) + "\"];\n";
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
-    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") +
-         dot_text(op_text(n.op));
+    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : detail::dot_text(n.name) + "\\n") +
+         detail::dot_text(op_text(n.op));
     std::string colour;
     if (p && n.phase == step_phase::forward && idx(v) < p->nodes.size()) {
-      sharding const& s = p->nodes[idx(v)].sharding;
+      ir::sharding const& s = p->nodes[idx(v)].sharding;
       std::vector<int> const d = sharding_devices(s);
-      r += "\\n" + dot_text(sharding_text(g, v, s)) + " @ " + devices_text(d);
+      r += "\\n" + detail::dot_text(sharding_text(g, v, s)) + " @ " + devices_text(d);
       colour = std::string(", fillcolor=\"") + detail::device_colour(d.front()) + "\"";
     }
     r += "\"" + colour +
@@ -68,14 +68,14 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
       graph_value const& y = g.value(x);
       if (y.role == value_role::parameter || y.role == value_role::state) continue;
       r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" +
-           std::to_string(v) + " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
+           std::to_string(v) + " [label=\"" + detail::dot_text(op::spell(y.type)) + "\"];\n";
     }
   return r + "}\n";
 }
 
 /// A parallel computation graph: parallel operators as coloured ellipses. One statement per line. O(nodes +
 /// edges).
-inline std::string to_dot(parallel_graph const& p) {
+inline std::string to_dot(ir::parallel_graph const& p) {
   computation_graph const& g = p.graph;
   std::string r =
       "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, "
@@ -89,10 +89,10 @@ inline std::string to_dot(parallel_graph const& p) {
     graph_node const& n = g.node(v);
     std::string const id = "n" + std::to_string(v);
     if (is_parallel(n.op)) {
-      r += "  " + id + " [label=\"" + detail::dot_text(spell(n.op)) +
+      r += "  " + id + " [label=\"" + detail::dot_text(op::spell(n.op)) +
            "\", shape=ellipse, fontcolor=white, fillcolor=\"" + detail::parallel_colour(n.op) + "\"];\n";
     } else {
-      r += "  " + id + " [label=\"" + detail::dot_text(n.name + " " + spell(n.op)) + "\"];\n";
+      r += "  " + id + " [label=\"" + detail::dot_text(n.name + " " + op::spell(n.op)) + "\"];\n";
     }
     for (int x : n.in) {
       if (g.value(x).producer < 0 && known.insert(x).second)
@@ -104,4 +104,4 @@ inline std::string to_dot(parallel_graph const& p) {
   return r + "}\n";
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

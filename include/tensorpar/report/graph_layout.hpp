@@ -7,7 +7,7 @@
 #include <vector>
 #include <tensorpar/core/index.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 struct drawn_node {
   double x = 0, y = 0, width = 0, height = 0;
@@ -272,4 +272,4 @@ inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes,
   return detail::layered(sizes, edges).run();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -5,7 +5,7 @@
 #include <tensorpar/report/graph_layout.hpp>
 #include <tensorpar/report/summary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// Text for HTML and SVG, in elements and in quoted attributes. Control characters become spaces.
 inline std::string html_text(std::string_view s) {
@@ -119,7 +119,7 @@ inline std::string operator_box(computation_graph const& g, int v, operator_summ
   if (heat > 0.01) box("heat", " style=\"opacity:" + printed("%.2f", 0.32 * heat) + "\"");
   auto line = [&](char const* cls, double y, std::string const& text, std::size_t most) {
     r += "<text class=\"" + std::string(cls) + "\" x=\"" + short_number(left + 10) + "\" y=\"" +
-         short_number(b.y + y) + "\">" + html_text(tensorpar::shortened(text, most)) + "</text>";
+         short_number(b.y + y) + "\">" + html_text(report::shortened(text, most)) + "</text>";
   };
   line("name", 18, box_title(o.name, kind), 25);
   line("how", 34, o.sharding, 29);
@@ -160,10 +160,11 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   constexpr double margin = 14;
   double slowest = 0;
   for (operator_summary const& o : s.operators) slowest = std::max(slowest, o.compute + o.move);
-  std::string r = "<svg id=\"graph\" width=\"" + short_number(d.width + 2 * margin) + "\" height=\"" +
-                  short_number(d.height + 2 * margin) + "\" viewBox=\"" + short_number(-margin) + " " +
-                  short_number(-margin) + " " + short_number(d.width + 2 * margin) + " " +
-                  short_number(d.height + 2 * margin) +
+  std::string r = "<svg id=\"graph\" width=\"" + detail::short_number(d.width + 2 * margin) + "\" height=\"" +
+                  detail::short_number(d.height + 2 * margin) + "\" viewBox=\""
+                      + detail::short_number(-margin) + " " +
+                  detail::short_number(-margin) + " " + detail::short_number(d.width + 2 * margin) + " " +
+                  detail::short_number(d.height + 2 * margin) +
                   "\" role=\"img\" aria-label=\"graph of the model\">\n" +
                   detail::device_colours(static_cast<int>(s.devices.size())) + "<g class=\"edges\">\n";
   for (drawn_edge const& e : d.edges) r += detail::edge_path(e);
@@ -178,13 +179,14 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     drawn_node const& b = d.nodes[idx(forward_nodes) + i];
     graph_value const& x = g.value(inputs[i]);
-    r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + spell(x.type)) +
-         "</title><rect x=\"" + short_number(b.x - b.width / 2) + "\" y=\"" + short_number(b.y) +
-         "\" width=\"" + short_number(b.width) + "\" height=\"" + short_number(b.height) +
-         "\" rx=\"13\"/><text x=\"" + short_number(b.x) + "\" y=\"" + short_number(b.y + 17) + "\">" +
-         html_text(shortened(x.name, 22)) + "</text></g>\n";
+    r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + op::spell(x.type)) +
+         "</title><rect x=\"" + detail::short_number(b.x - b.width / 2) + "\" y=\""
+             + detail::short_number(b.y) +
+         "\" width=\"" + detail::short_number(b.width) + "\" height=\"" + detail::short_number(b.height) +
+         "\" rx=\"13\"/><text x=\"" + detail::short_number(b.x) + "\" y=\"" + detail::short_number(b.y + 17)
+             + "\">" + html_text(shortened(x.name, 22)) + "</text></g>\n";
   }
   return r + "</svg>\n";
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

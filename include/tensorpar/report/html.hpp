@@ -9,7 +9,7 @@
 #include <tensorpar/report/html_timelines.hpp>
 #include <tensorpar/report/parallel_svg.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 
@@ -197,8 +197,8 @@ inline std::string bytes_and_memory(plan_summary const& s) {
   for (double b : s.bytes) most = std::max(most, b);
   for (int k = 0; k < move_kinds; ++k) {
     auto const i = idx(k);
-    if (static_cast<reshard_kind>(k) == reshard_kind::slice) continue;
-    r += meter_row(move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
+    if (static_cast<ir::reshard_kind>(k) == ir::reshard_kind::slice) continue;
+    r += meter_row(move_text(static_cast<ir::reshard_kind>(k)), bytes_text(s.bytes[i]),
                    most > 0 ? s.bytes[i] / most : 0,
                    std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks"), "var(--move)");
   }
@@ -232,10 +232,11 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
                                std::vector<plan_summary> const& compared = {}) {
   using namespace detail;
   plan_summary const s = summary_of("", t, p, q, predicted);
-  std::string r = page_head(s, q.tasks.size()) + page_cards(s, predicted, others);
+  std::string r = detail::page_head(s, q.tasks.size()) + detail::page_cards(s, predicted, others);
   r += "<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) +
-       "</p></section>\n" + comparison_section(compared);
-  r += graph_section(t, s) + parallel_section(t, p) + time_sections() + bytes_and_memory(s);
+       "</p></section>\n" + detail::comparison_section(compared);
+  r += detail::graph_section(t, s) + detail::parallel_section(t, p) + detail::time_sections()
+      + detail::bytes_and_memory(s);
   r +=
       "<section><h2>Operators</h2><div class=\"table\"><table "
       "id=\"operator-table\"><thead><tr><th tabindex=\"0\">name</th><th tabindex=\"0\">operator</th><th "
@@ -244,9 +245,9 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
       "class=\"n\">moves</th><th class=\"n\">bytes moved</th></tr></thead><tbody "
       "id=\"operators\"></tbody></table></div></section>\n</main>\n<div id=\"tip\"></div>\n";
   r += "<script type=\"application/json\" id=\"data\">" +
-       script_json(report_data(t, s, q, predicted, others)) + "</script>\n<script>" + html_script +
-       html_timelines + "</script>\n</body>\n</html>\n";
+       detail::script_json(detail::report_data(t, s, q, predicted, others)) + "</script>\n<script>"
+           + detail::html_script + detail::html_timelines + "</script>\n</body>\n</html>\n";
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

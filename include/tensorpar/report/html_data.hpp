@@ -5,7 +5,7 @@
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/report/graph_svg.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// Bytes that a timeline's tasks keep alive, from the lifetimes of their buffers: on every device from the
 /// start of the first task of a lifetime that runs there to the end of the last. For timelines that carry no
@@ -44,7 +44,7 @@ namespace detail {
 inline i64 nanoseconds(double s) { return static_cast<i64>(std::llround(s * 1e9)); }
 /// Devices on which the same happens at the same time share a row: {device, text, spans of the compute lane,
 /// of the communication lane}, spans as task, start, duration, task, ... in whole nanoseconds.
-inline json timeline_json(std::string const& name, timeline const& t) {
+inline core::json timeline_json(std::string const& name, timeline const& t) {
   using row = std::array<std::vector<i64>, 2>;
   std::map<int, row> of;
   for (span const& s : t.spans) {
@@ -57,7 +57,7 @@ inline json timeline_json(std::string const& name, timeline const& t) {
   std::vector<std::pair<std::vector<int>, row const*>> rows;
   for (auto const& [spans, devices] : alike) rows.push_back({devices, &spans});
   std::sort(rows.begin(), rows.end());
-  json r = json::object(), list = json::array();
+  core::json r = core::json::object(), list = core::json::array();
   for (auto const& [devices, spans] : rows)
     list.push_back({devices, devices_text(devices), (*spans)[0], (*spans)[1]});
   r["name"] = name;
@@ -66,7 +66,7 @@ inline json timeline_json(std::string const& name, timeline const& t) {
   return r;
 }
 /// Devices with the same curve share it: {devices, text, samples as time, bytes, time, ...}.
-inline json memory_json(std::vector<memory_sample> const& samples, int devices) {
+inline core::json memory_json(std::vector<memory_sample> const& samples, int devices) {
   std::map<int, std::vector<i64>> of;
   for (memory_sample const& m : samples)
     if (m.device >= 0 && m.device < devices) {
@@ -78,17 +78,17 @@ inline json memory_json(std::vector<memory_sample> const& samples, int devices) 
   std::vector<std::pair<std::vector<int>, std::vector<i64> const*>> lines;
   for (auto const& [x, who] : alike) lines.push_back({who, &x});
   std::sort(lines.begin(), lines.end());
-  json r = json::array();
+  core::json r = core::json::array();
   for (auto const& [who, x] : lines) r.push_back({who, devices_text(who), *x});
   return r;
 }
 
 /// What the script needs. Names of tasks stand once, spans refer to them by number.
-inline json report_data(training_graph const& t, plan_summary const& s, program const& q,
+inline core::json report_data(training_graph const& t, plan_summary const& s, program const& q,
                         timeline const& predicted, std::vector<named_timeline> const& others) {
   computation_graph const& g = t.graph;
-  json r = json::object(), tasks = json::array(), operators = json::array(), peaks = json::array(),
-       colours = json::array(), lines = json::array();
+  core::json r = core::json::object(), tasks = core::json::array(), operators = core::json::array(),
+      peaks = core::json::array(), colours = core::json::array(), lines = core::json::array();
   int const devices = static_cast<int>(s.devices.size());
   for (int d = 0; d < devices; ++d) {
     colours.push_back(palette(d, devices));
@@ -101,19 +101,19 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
   }
   for (operator_summary const& o : s.operators) {
     graph_node const& n = g.node(o.node);
-    json x = json::object(), bytes = json::object();
+    core::json x = core::json::object(), bytes = core::json::object();
     for (int k = 0; k < move_kinds; ++k)
       if (double const b = o.bytes[idx(k)]; b > 0)
-        bytes[move_text(static_cast<reshard_kind>(k))] = std::llround(b);
+        bytes[move_text(static_cast<ir::reshard_kind>(k))] = std::llround(b);
     i64 parameters = 0;
     for (int v : n.in)
       if (g.value(v).role == value_role::parameter)
-        parameters = saturating_add(
-            parameters, saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
+        parameters = core::saturating_add(
+            parameters, core::saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
     x["node"] = o.node;
     x["name"] = o.name;
     x["op"] = o.op;
-    x["shape"] = n.out.empty() ? "" : spell(g.type(n.out[0]));
+    x["shape"] = n.out.empty() ? "" : op::spell(g.type(n.out[0]));
     x["sharding"] = o.sharding;
     x["devices"] = o.devices;
     x["deviceText"] = devices_text(o.devices);
@@ -138,13 +138,13 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
   return r;
 }
 /// JSON that may stand inside a script element: nothing in it can end the element.
-inline std::string script_json(json const& j) {
+inline std::string script_json(core::json const& j) {
   std::string r;
-  for (char c : j.dump(-1, ' ', false, json::error_handler_t::replace))
+  for (char c : j.dump(-1, ' ', false, core::json::error_handler_t::replace))
     r += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return r;
 }
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

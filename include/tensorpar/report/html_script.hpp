@@ -1,7 +1,7 @@
 // tensorpar/report/html_script.hpp - what the report page does: choose operators in graph and table
 #pragma once
 
-namespace tensorpar::detail {
+namespace tensorpar::report::detail {
 
 /// Reads the element #data; writes text with textContent only, so nothing in a name can become markup.
 inline constexpr char const* html_script = R"js(
@@ -142,4 +142,4 @@ document.querySelectorAll('#operator-table th').forEach((th, i) => {
 });
 )js";
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::report::detail

@@ -1,7 +1,7 @@
 // tensorpar/report/html_style.hpp - how the report page looks, in light and dark
 #pragma once
 
-namespace tensorpar::detail {
+namespace tensorpar::report::detail {
 
 inline constexpr char const* html_style = R"css(
 :root { color-scheme: light; --page: #f5f6f8; --card: #ffffff; --line: #d9dde4; --text: #1d2330;
@@ -106,4 +106,4 @@ tr.chosen { background: var(--page); box-shadow: inset 3px 0 var(--accent); }
 @media print { .scroll, .table, .chart { max-height: none; } button { display: none; } }
 )css";
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::report::detail

@@ -1,7 +1,7 @@
 // tensorpar/report/html_timelines.hpp - what the report page does besides: zoom timelines, draw memory
 #pragma once
 
-namespace tensorpar::detail {
+namespace tensorpar::report::detail {
 
 /// Goes on where html_script ends, in the same script.
 inline constexpr char const* html_timelines = R"js(// timelines on one canvas: a block of lanes per timeline
@@ -218,4 +218,4 @@ addEventListener('resize', () => { drawAll(); });
 })();
 )js";
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::report::detail

@@ -4,28 +4,28 @@
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/report/text.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// One line, newline included: {"event":name, ...fields}. Text that is not UTF-8 is replaced, numbers that
 /// JSON lacks become null. Precondition: fields is an object. Law: parse_json of the line gives the fields
 /// back, after "event".
-inline std::string event_line(std::string const& name, json const& fields = json::object()) {
-  json line = json::object();
+inline std::string event_line(std::string const& name, core::json const& fields = core::json::object()) {
+  core::json line = core::json::object();
   line["event"] = name;
   for (auto const& [key, value] : fields.items())
     if (key != "event") line[key] = value;
-  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return line.dump(-1, ' ', false, core::json::error_handler_t::replace) + "\n";
 }
 
 /// Of a summary: times, bytes by collective, memory by device, and how every operator is sharded.
-inline json to_json(plan_summary const& s) {
-  json bytes = json::object(), peaks = json::array(), ops = json::array();
+inline core::json to_json(plan_summary const& s) {
+  core::json bytes = core::json::object(), peaks = core::json::array(), ops = core::json::array();
   for (int k = 0; k < move_kinds; ++k)
-    if (static_cast<reshard_kind>(k) != reshard_kind::slice)
-      bytes[name_of(static_cast<reshard_kind>(k))] = s.bytes[idx(k)];
+    if (static_cast<ir::reshard_kind>(k) != ir::reshard_kind::slice)
+      bytes[ir::name_of(static_cast<ir::reshard_kind>(k))] = s.bytes[idx(k)];
   for (device_summary const& d : s.devices) peaks.push_back(d.peak);
   for (operator_summary const& o : s.operators) {
-    json x = json::object();
+    core::json x = core::json::object();
     x["node"] = o.node;
     x["name"] = o.name;
     x["op"] = o.op;
@@ -36,7 +36,7 @@ inline json to_json(plan_summary const& s) {
     x["bytes"] = o.sent();
     ops.push_back(std::move(x));
   }
-  json r = json::object();
+  core::json r = core::json::object();
   r["name"] = s.name;
   r["model"] = s.model;
   r["cluster"] = s.cluster;
@@ -54,8 +54,8 @@ inline json to_json(plan_summary const& s) {
   r["operators"] = std::move(ops);
   return r;
 }
-inline json to_json(progress const& p) {
-  json r = json::object();
+inline core::json to_json(progress const& p) {
+  core::json r = core::json::object();
   r["epoch"] = p.epoch;
   r["epochs"] = p.epochs;
   r["loss"] = p.loss;
@@ -66,4 +66,4 @@ inline json to_json(progress const& p) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -5,14 +5,14 @@
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 /// A pipeline to show: how it was planned, what runs, and its run with passes kept.
 struct pipeline_view {
   std::string name;                    // of the planner or schedule
   tensorpar::pipeline pipeline;
-  stage_edges edges;
-  pipeline_run run;
+  passes::stage_edges edges;
+  simulation::pipeline_run run;
   std::vector<double> bytes;           // by stage, on each of its devices; may be empty
 };
 
@@ -81,7 +81,7 @@ inline std::string passes_svg(pipeline_view const& v, double seconds) {
          "\" height=\"20\" fill=\"var(--off)\"/>\n";
     for (std::size_t i = 0; i < v.run.passes[g].size(); ++i) {
       pass_entry const& e = v.pipeline.schedule[g][i];
-      pass_times const t = v.run.passes[g][i];
+      simulation::pass_times const t = v.run.passes[g][i];
       double const x = left + t.start * scale, w = (t.end - t.start) * scale;
       r += "<g><rect x=\"" + printed("%.2f", x) + "\" y=\"" + printed("%.0f", top) + "\" width=\"" +
            printed("%.2f", std::max(0.3, w - 0.4)) + "\" height=\"20\" fill=\"" +
@@ -111,14 +111,14 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, "
       "initial-scale=1\">\n<title>" +
-      html_text(title) + "</title>\n<style>" + html_style +
+      html_text(title) + "</title>\n<style>" + detail::html_style +
       "</style>\n<script>if (matchMedia('(prefers-color-scheme: dark)').matches) "
       "document.documentElement.classList.add('dark')</script>\n"
       "</head>\n<body>\n<main>\n<header><div><h1>" +
       html_text(title) + "</h1></div></header>\n";
   for (pipeline_view const& v : all) {
     pipeline const& p = v.pipeline;
-    require_passes(p, v.run);
+    detail::require_passes(p, v.run);
     if (v.edges.size() != p.stages.size() || v.run.in_flight.size() != p.stages.size() ||
         v.run.busy.size() != p.groups.size() || (!v.bytes.empty() && v.bytes.size() != p.stages.size()))
       throw error("edges, run or bytes of another pipeline", "page about '" + v.name + "'",
@@ -130,8 +130,7 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
     for (device_range const& g : p.groups) devices += g.count;
     r +=
         "<section>\n<div class=\"bar\"><h2>" + html_text(v.name) + "</h2>" +
-        legend({{"var(--forward)", "forward"},
-                {"var(--backward)", "backward"},
+        detail::legend({{"var(--forward)", "forward"}, {"var(--backward)", "backward"},
                 {"var(--update)", "gradients of weights"},
                 {"var(--off)", "idle"}}) +
         "</div>\n<p class=\"soft\">" +
@@ -140,8 +139,8 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
                   (v.run.makespan > 0 && devices
                        ? ", devices idle " + percent_text(idle / (v.run.makespan * devices)) + " of the time"
                        : "")) +
-        "</p>\n<div class=\"scroll\">" + stage_graph_svg(v) + "</div>\n<div style=\"margin-top:12px\">" +
-        passes_svg(v, seconds) +
+        "</p>\n<div class=\"scroll\">" + detail::stage_graph_svg(v)
+            + "</div>\n<div style=\"margin-top:12px\">" + detail::passes_svg(v, seconds) +
         "</div>\n<div class=\"table\"><table class=\"plain\"><thead><tr><th>stage</th><th>devices</th><th "
         "class=\"n\">micro-batch</th>"
         "<th class=\"n\">micro-batches</th><th class=\"n\">in flight</th><th "
@@ -149,7 +148,7 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
     for (std::size_t s = 0; s < p.stages.size(); ++s) {
       pipeline_stage const& x = p.stages[s];
       r += "<tr><td>" + std::to_string(s) + "</td><td>" +
-           html_text(group_text(p.groups[idx(x.group)])) + "</td><td class=\"n\">" +
+           html_text(detail::group_text(p.groups[idx(x.group)])) + "</td><td class=\"n\">" +
            std::to_string(x.micro_batch) + "</td><td class=\"n\">" +
            std::to_string(p.micro_batches(static_cast<int>(s))) + "</td><td class=\"n\">" +
            std::to_string(v.run.in_flight[s]) + "</td><td class=\"n\">" +
@@ -160,4 +159,4 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
   return r + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -5,7 +5,7 @@
 #include <tensorpar/report/units.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 /// Micro-batches in turn: a-z forward, A-Z backward.
@@ -19,7 +19,7 @@ inline std::string group_text(device_range const& g) {
   return g.count == 1 ? "device " + std::to_string(g.first)
                       : "devices " + std::to_string(g.first) + "-" + std::to_string(g.first + g.count - 1);
 }
-inline void require_passes(pipeline const& p, pipeline_run const& r) {
+inline void require_passes(pipeline const& p, simulation::pipeline_run const& r) {
   bool fits = r.passes.size() == p.schedule.size() && r.passes.size() == p.groups.size();
   for (std::size_t g = 0; fits && g < r.passes.size(); ++g) fits = r.passes[g].size() == p.schedule[g].size();
   if (!fits) throw error("a run without its passes", "drawing of a pipeline", "simulate_pipeline(..., true)");
@@ -30,7 +30,7 @@ inline void require_passes(pipeline const& p, pipeline_run const& r) {
 /// small going forward, capital going back; `+` gradients of weights, `.` idle. A column shows what runs in
 /// its middle. Precondition: r is a run of p with its passes kept. Throws `error` otherwise. O(passes +
 /// groups * width).
-inline std::string pipeline_text(pipeline const& p, pipeline_run const& r, int width = 100) {
+inline std::string pipeline_text(pipeline const& p, simulation::pipeline_run const& r, int width = 100) {
   detail::require_passes(p, r);
   if (width < 1) width = 1;
   std::size_t label = 0;
@@ -40,7 +40,7 @@ inline std::string pipeline_text(pipeline const& p, pipeline_run const& r, int w
     std::string row(idx(width), '.');
     double const step = r.makespan > 0 ? r.makespan / width : 1;
     for (std::size_t i = 0; i < r.passes[g].size(); ++i) {
-      pass_times const t = r.passes[g][i];
+      simulation::pass_times const t = r.passes[g][i];
       int const from = std::max(0, static_cast<int>(std::ceil(t.start / step - 0.5)));
       for (int c = from; c < width && (c + 0.5) * step < t.end; ++c)
         row[idx(c)] = detail::letter_of(p.schedule[g][i]);
@@ -53,4 +53,4 @@ inline std::string pipeline_text(pipeline const& p, pipeline_run const& r, int w
   return out;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

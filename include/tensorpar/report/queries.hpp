@@ -77,7 +77,7 @@ auto operator|(R&& all, lane where) {
 
 /// Bytes that each task sends, by all devices together; 0 where it moves nothing.
 inline constexpr auto bytes = ranges::make_view_closure(ranges::bind_back(
-    ranges::views::transform, [](listed_task const& t) { return bytes_of_move(*t.of, t.value()); }));
+    ranges::views::transform, [](listed_task const& t) { return report::bytes_of_move(*t.of, t.value()); }));
 /// How long each span or gap takes.
 inline constexpr auto seconds = ranges::make_view_closure(
     ranges::bind_back(ranges::views::transform, [](auto const& x) { return detail::seconds_of(x); }));

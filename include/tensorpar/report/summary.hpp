@@ -14,7 +14,7 @@
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/units.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 inline constexpr int move_kinds = 6;
 
@@ -68,15 +68,15 @@ struct plan_summary {
 };
 
 /// As people write it: "all-reduce".
-inline std::string move_text(reshard_kind k) {
-  std::string r = name_of(k);
+inline std::string move_text(ir::reshard_kind k) {
+  std::string r = ir::name_of(k);
   std::replace(r.begin(), r.end(), '_', '-');
   return r;
 }
 /// An operator with its attributes, those that are empty left out; a contraction by its notation.
-inline std::string op_text(any_op const& op) {
+inline std::string op_text(op::any_op const& op) {
   if (op.is<contraction>()) return "contraction{" + std::string(op.as<contraction>().spelled().view()) + "}";
-  std::string const all = spell(op);
+  std::string const all = op::spell(op);
   std::size_t const open = all.find('{');
   if (open == all.npos) return all;
   std::string kept;
@@ -89,23 +89,23 @@ inline std::string op_text(any_op const& op) {
 }
 
 /// How a node is sharded: "batch /2, o /4", "2 copies", "one device".
-inline std::string sharding_text(computation_graph const& g, int v, sharding const& s) {
-  iteration_space const space = space_of(g, v);
+inline std::string sharding_text(computation_graph const& g, int v, ir::sharding const& s) {
+  ir::iteration_space const space = ir::space_of(g, v);
   std::vector<std::pair<std::string, i64>> parts;  // one loop split twice is named once
-  for (mesh_axis const& a : s.axes) {
+  for (ir::mesh_axis const& a : s.axes) {
     if (a.degree <= 1) continue;
     std::string what = "copies";
-    if (node_loop const* l = a.letter ? space.find(a.letter) : nullptr) {
+    if (ir::node_loop const* l = a.letter ? space.find(a.letter) : nullptr) {
       what =
           a.letter >= '0' && a.letter <= '9' ? "axis " + std::string(1, a.letter) : std::string(1, a.letter);
       graph_node const& n = g.node(v);
       for (std::size_t k = 0; k < n.out.size(); ++k)
         if (l->out[k] >= 0 && g.type(n.out[k]).d[l->out[k]].name)
-          what = spell(g.type(n.out[k]).d[l->out[k]].name);
+          what = op::spell(g.type(n.out[k]).d[l->out[k]].name);
       if (l->reduced) {
         for (std::size_t k = 0; k < n.in.size(); ++k)
           if (l->in[k] >= 0 && g.type(n.in[k]).d[l->in[k]].name)
-            what = spell(g.type(n.in[k]).d[l->in[k]].name);
+            what = op::spell(g.type(n.in[k]).d[l->in[k]].name);
         what += " (summed)";
       }
     }
@@ -123,9 +123,9 @@ inline std::string sharding_text(computation_graph const& g, int v, sharding con
          (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
   return r.empty() ? "one device" : r;
 }
-inline std::vector<int> sharding_devices(sharding const& s) {
-  layout l{s.start, {}};
-  for (mesh_axis const& a : s.axes) l.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});
+inline std::vector<int> sharding_devices(ir::sharding const& s) {
+  ir::layout l{s.start, {}};
+  for (ir::mesh_axis const& a : s.axes) l.axes.push_back({ir::part_kind::replicate, -1, a.degree, a.stride});
   std::vector<int> d = l.devices();
   std::sort(d.begin(), d.end());
   return d;
@@ -141,13 +141,13 @@ inline bool is_movement(task const& t) { return t.kind == task_kind::reshard || 
 inline double bytes_of_move(program const& q, task const& t) {
   if (!is_movement(t) || t.in.empty()) return 0;
   shape const& s = q.buffers[idx(t.in[0])].type;
-  return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
+  return ir::bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
 /// Whether a task talks to other devices. Cutting a part out of what a device has is a reshard that does
 /// not.
 inline bool communicates(task const& t) {
-  return t.kind != task_kind::compute && t.step.kind != reshard_kind::slice;
+  return t.kind != task_kind::compute && t.step.kind != ir::reshard_kind::slice;
 }
 
 namespace detail {
@@ -231,7 +231,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
   }
   for (int v = 0; v < t.forward_nodes && v < static_cast<int>(p.nodes.size()); ++v) {
-    sharding const& x = p.nodes[idx(v)].sharding;
+    ir::sharding const& x = p.nodes[idx(v)].sharding;
     operator_summary o;
     o.node = v;
     o.name = g.node(v).name;
@@ -280,4 +280,4 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   return s;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

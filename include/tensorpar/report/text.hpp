@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/report/alike.hpp>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 
@@ -59,8 +59,8 @@ inline std::string explain(plan_summary const& s) {
   rows.clear();
   for (int k = 0; k < move_kinds; ++k) {
     auto const i = idx(k);
-    if (s.times[i] && static_cast<reshard_kind>(k) != reshard_kind::slice)
-      rows.push_back({move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
+    if (s.times[i] && static_cast<ir::reshard_kind>(k) != ir::reshard_kind::slice)
+      rows.push_back({move_text(static_cast<ir::reshard_kind>(k)), bytes_text(s.bytes[i]),
                       "in " + std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks")});
   }
   if (rows.empty()) rows.push_back({"nothing"});
@@ -91,4 +91,4 @@ inline std::string progress_line(progress const& p) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

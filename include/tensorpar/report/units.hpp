@@ -5,7 +5,7 @@
 #include <tensorpar/core/config.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::report {
 
 namespace detail {
 inline std::string printed(char const* format, double x) {
@@ -95,4 +95,4 @@ inline std::string columns(std::vector<std::vector<std::string>> const& rows, st
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::report

@@ -3,7 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/match_rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// What became of applying a rule. `refused`: why nothing was changed; empty: it was applied.
 struct rewriting {
@@ -71,31 +71,31 @@ namespace detail {
 
 /// What a rule's target is made of at a match, or why it cannot be.
 struct rule_target {
-  std::vector<any_op> ops;
-  std::vector<std::vector<parallel_shape>> made;         // by operator: its results
+  std::vector<op::any_op> ops;
+  std::vector<std::vector<ir::parallel_shape>> made;         // by operator: its results
   std::string refused;
 };
 /// The target's operators and shardings, before anything is touched.
 inline rule_target target_of(rule const& r, rule_match const& m, open_graph const& g) {
   rule_target result;
-  auto shape_of = [&](pattern_value v) -> parallel_shape const& {
+  auto shape_of = [&](pattern_value v) -> ir::parallel_shape const& {
     return v.node < 0 ? g.value(m.tensor[idx(v.slot)]).where : result.made[idx(v.node)][idx(v.slot)];
   };
   auto lacks = [&](pattern_value v) {   // a result that the node before does not have
     if (v.node < 0 || v.slot < static_cast<int>(result.made[idx(v.node)].size())) return false;
-    result.refused = spell(result.ops[idx(v.node)]) + " has no result " + std::to_string(v.slot);
+    result.refused = op::spell(result.ops[idx(v.node)]) + " has no result " + std::to_string(v.slot);
     return true;
   };
   for (pattern_node const& n : r.target.nodes) {
     for (pattern_value v : n.in) if (lacks(v)) return result;
-    std::vector<parallel_shape> in;
+    std::vector<ir::parallel_shape> in;
     std::vector<shape> types;
     for (pattern_value v : n.in) {
       in.push_back(shape_of(v));
       types.push_back(in.back().type);
     }
-    op_info const& o = n.op ? *n.op : *m.function[idx(n.function)];
-    i64 attr[max_attrs] = {};
+    op::op_info const& o = n.op ? *n.op : *m.function[idx(n.function)];
+    i64 attr[op::max_attrs] = {};
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
       if (n.attr[i].open) continue;
       auto const x = value_in(n.attr[i], o.attr_kind(static_cast<int>(i)) == 'f', m, g);
@@ -109,7 +109,7 @@ inline rule_target target_of(rule const& r, rule_match const& m, open_graph cons
       }
     }
     result.ops.push_back(with_followers(o, attr, {types.data(), static_cast<int>(types.size())}));
-    parallel_result y = infer_parallel_shapes(result.ops.back(), in);
+    ir::parallel_result y = ir::infer_parallel_shapes(result.ops.back(), in);
     if (!y.ok()) { result.refused = std::move(y.problem); return result; }
     result.made.push_back(std::move(y.out));
   }
@@ -135,20 +135,20 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
     if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
   detail::rule_target target = detail::target_of(r, m, g);
   if (result.refused = std::move(target.refused); !result.refused.empty()) return result;
-  std::vector<any_op> const& ops = target.ops;
-  std::vector<std::vector<parallel_shape>> const& made = target.made;
-  auto shape_of = [&](pattern_value v) -> parallel_shape const& {
+  std::vector<op::any_op> const& ops = target.ops;
+  std::vector<std::vector<ir::parallel_shape>> const& made = target.made;
+  auto shape_of = [&](pattern_value v) -> ir::parallel_shape const& {
     return v.node < 0 ? g.value(m.tensor[idx(v.slot)]).where : made[idx(v.node)][idx(v.slot)];
   };
   auto source_value = [&](pattern_value v) { return g.node(m.node[idx(v.node)]).out[idx(v.slot)]; };
   for (std::size_t k = 0; k < r.source.outputs.size(); ++k) {
-    parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where,
+    ir::parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where,
                          &now = shape_of(r.target.outputs[k]);
-    parallel_shape renamed = now;
+    ir::parallel_shape renamed = now;
     renamed.type = old.type;              // names of axes are labels
     if (!same_extents(old.type, now.type) || old.type.type != now.type.type || !(renamed == old)) {
       result.refused =
-          "output " + std::to_string(k) + " would lie as " + spell(now) + " instead of " + spell(old);
+          "output " + std::to_string(k) + " would lie as " + ir::spell(now) + " instead of " + ir::spell(old);
       return result;
     }
   }
@@ -185,4 +185,4 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
   return result;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -7,7 +7,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// Gives graphs numbers for forms. Two graphs have equal forms if and only if they are made of the same
 /// operators on the same leaves, in whatever order they stand, and a sum or product in whatever order its
@@ -46,4 +46,4 @@ class canonical_forms {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

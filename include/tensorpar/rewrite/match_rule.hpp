@@ -6,7 +6,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// A rule's source found in a graph: nodes, values and attributes for all that it names. What `bound` leaves
 /// out is chosen by who applies it.
@@ -14,7 +14,7 @@ struct rule_match {
   std::vector<int> node;                 // by node of the source
   std::vector<int> tensor;               // by tensor variable: a value
   std::vector<i64> parameter;            // by parameter; axes count from the left
-  std::vector<op_info const*> function;  // by parameter, of function parameters
+  std::vector<op::op_info const*> function;  // by parameter, of function parameters
   std::vector<bool> bound;               // by parameter
   friend bool operator==(rule_match const&, rule_match const&) = default;
 };
@@ -37,7 +37,7 @@ inline std::optional<i64> value_in(rule_term const& t, bool real, rule_match con
       else if (__builtin_mul_overflow(n, m.parameter[idx(f.index)], &n)) return std::nullopt;
       continue;
     }
-    parallel_shape const& s = g.value(m.tensor[idx(f.index)]).where;
+    ir::parallel_shape const& s = g.value(m.tensor[idx(f.index)]).where;
     i64 times = f.kind == term_kind::copies ? s.copy : s.sum;
     if (f.kind == term_kind::extent || f.kind == term_kind::degree) {
       int const a = axis_of_factor(f, s.type.rank, m);
@@ -49,7 +49,7 @@ inline std::optional<i64> value_in(rule_term const& t, bool real, rule_match con
   return real ? std::bit_cast<i64>(x) : n;
 }
 /// An attribute as rules see it: axes from the left.
-inline i64 plain_attribute(any_op const& o, int i, int rank) {
+inline i64 plain_attribute(op::any_op const& o, int i, int rank) {
   return role_of(*o.op, i) == attr_role::axis && o.attr[i] < 0 ? o.attr[i] + rank : o.attr[i];
 }
 
@@ -70,7 +70,7 @@ class rule_search {
     pattern_node const& n = source(order_[idx(step)]);
     while (i < n.attr.size() && (n.attr[i].open || depends_on_extents(n.attr[i]))) ++i;
     if (i == n.attr.size()) return operands(step, v, false);
-    any_op const& o = g_.node(v).op;
+    op::any_op const& o = g_.node(v).op;
     bool const real = o.op->attr_kind(static_cast<int>(i)) == 'f';
     i64 const have = plain_attribute(o, static_cast<int>(i), rank_of(v));
     rule_term const& t = n.attr[i];
@@ -131,12 +131,12 @@ class rule_search {
   void attempt(int step, int v) {
     int const p = order_[idx(step)];
     pattern_node const& n = source(p);
-    any_op const& o = g_.node(v).op;
+    op::any_op const& o = g_.node(v).op;
     if (!g_.node(v).alive || (n.op ? n.op->id != o.op->id : !is_function(*o.op))) return;
     for (int u : m_.node) if (u == v) return;
     bool named = false;
     if (!n.op) {
-      op_info const*& f = m_.function[idx(n.function)];
+      op::op_info const*& f = m_.function[idx(n.function)];
       if (f && f->id != o.op->id) return;
       named = !f;
       f = o.op;
@@ -255,7 +255,7 @@ class rule_search {
         found_(found),
         m_{std::vector<int>(r.source.nodes.size(), -1), std::vector<int>(r.tensors.size(), -1),
            std::vector<i64>(r.parameters.size(), 1),
-           std::vector<op_info const*>(r.parameters.size(), nullptr),
+           std::vector<op::op_info const*>(r.parameters.size(), nullptr),
            std::vector<bool>(r.parameters.size(), false)},
         limit_(limit) {}
   void run() { place(0); }
@@ -301,4 +301,4 @@ inline std::vector<rule_match> find_matches(rule const& r, open_graph const& g, 
   return found;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 inline constexpr int max_nested = 64;
 
@@ -39,4 +39,4 @@ inline rule const* find_nesting_rule(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -5,13 +5,13 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_inference.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// A computation graph and the sharding of every value: what rules work on. Where the parts lie is decided
 /// later.
 struct sharding_graph {
   computation_graph graph;
-  std::vector<parallel_shape> shapes;    // by value
+  std::vector<ir::parallel_shape> shapes;    // by value
 };
 
 /// What is wrong with the shardings; empty: nothing. O(nodes * operands * loops).
@@ -19,15 +19,15 @@ inline std::vector<std::string> problems(sharding_graph const& g) {
   std::vector<std::string> all;
   for (int v = 0; v < g.graph.node_count(); ++v) {
     graph_node const& n = g.graph.node(v);
-    std::vector<parallel_shape> in;
+    std::vector<ir::parallel_shape> in;
     for (int x : n.in) in.push_back(g.shapes[idx(x)]);
-    parallel_result const r = infer_parallel_shapes(n.op, in);
+    ir::parallel_result const r = ir::infer_parallel_shapes(n.op, in);
     std::string const where = "node " + std::to_string(v) + ": ";
     if (!r.ok()) all.push_back(where + r.problem);
     for (std::size_t k = 0; k < r.out.size() && r.ok(); ++k)
       if (!(r.out[k] == g.shapes[idx(n.out[k])]))
         all.push_back(where + "result " + std::to_string(k) + " lies as " +
-                      spell(g.shapes[idx(n.out[k])]) + ", made is " + spell(r.out[k]));
+                      ir::spell(g.shapes[idx(n.out[k])]) + ", made is " + ir::spell(r.out[k]));
   }
   return all;
 }
@@ -47,7 +47,7 @@ inline sharding_graph unsharded(computation_graph g) {
 class open_graph {
  public:
   struct value_info {
-    parallel_shape where;
+    ir::parallel_shape where;
     graph_value origin;                  // role, name, start
     int producer = -1, slot = 0;
     std::vector<int> users;              // nodes, one entry per operand
@@ -55,7 +55,7 @@ class open_graph {
     bool alive = true;
   };
   struct node_info {
-    any_op op;
+    op::any_op op;
     std::string name;
     std::vector<int> in, out;
     bool alive = true;
@@ -96,8 +96,8 @@ class open_graph {
 
   /// Appends a node. Precondition: `results` is what its operands' shardings give. Returns its number, which
   /// is its place too where none is given.
-  int add(any_op o, std::vector<int> in, std::vector<parallel_shape> const& results, std::string name = {},
-          int place = -1) {
+  int add(op::any_op o, std::vector<int> in, std::vector<ir::parallel_shape> const& results,
+          std::string name = {}, int place = -1) {
     int const v = node_count();
     node_info n{o, std::move(name), std::move(in), {}, true, place < 0 ? v : place};
     for (std::size_t k = 0; k < results.size(); ++k) {
@@ -203,4 +203,4 @@ class open_graph {
   value_info& at(int x) { return values_[idx(x)]; }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

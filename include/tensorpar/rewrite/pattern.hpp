@@ -7,7 +7,7 @@
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// A product in an attribute or condition: `k`, `k * m`, `2 * k`, `g.extent(x, d)`. Numbers convert to it.
 struct rule_number {
@@ -84,13 +84,13 @@ class rule_writer {
 
   /// An operator applied to values. Attributes that are not set are parameters of their own names, shared by
   /// all operators of the rule.
-  template <operator_ Op, class... Set> value apply(std::initializer_list<value> in, Set const&... set) {
+  template <op::operator_ Op, class... Set> value apply(std::initializer_list<value> in, Set const&... set) {
     static_assert(
         (attribute_of_another_operator<typename Set::operator_type, Op>::value && ...),
         "tensorpar: attribute_of_another_operator: a pattern sets an attribute that its operator does not "
         "have");
     pattern_node n;
-    n.op = &info<Op>;
+    n.op = &op::info<Op>;
     n.in = in;
     n.attr.assign(idx(n.op->attrs), open_term());
     std::vector<bool> done(n.attr.size(), false);
@@ -202,4 +202,4 @@ inline rule rule_of(std::string name, computation_graph const& source, computati
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -4,7 +4,7 @@
 #include <tensorpar/core/hash.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// A rule by name and where it was applied. Nodes and values have the numbers of the `open_graph` that all
 /// records before were applied to: those of the first graph, then upwards as they are made. `parameters`:
@@ -18,7 +18,7 @@ struct rewrite_record {
   friend bool operator==(rewrite_record const&, rewrite_record const&) = default;
 };
 
-inline void add_to(hasher& h, rewrite_record const& r) {
+inline void add_to(core::hasher& h, rewrite_record const& r) {
   h.add(std::string_view(r.rule))
       .add(r.nodes.size())
       .add(r.tensors.size())
@@ -30,4 +30,4 @@ inline void add_to(hasher& h, rewrite_record const& r) {
   for (std::string const& f : r.functions) h.add(std::string_view(f));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

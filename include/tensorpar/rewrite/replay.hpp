@@ -4,7 +4,7 @@
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/record.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// What is wrong with a match that somebody claims: an operator, an attribute, a wire or a use that is not as
 /// the rule's source says. Empty: nothing, the rule's source stands there. Any numbers may be claimed.
@@ -42,7 +42,7 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
   for (std::size_t p = 0; p < nodes; ++p) {
     pattern_node const& n = r.source.nodes[p];
     open_graph::node_info const& v = g.node(m.node[p]);
-    std::string const where = "node " + std::to_string(m.node[p]) + " (" + spell(v.op) + "): ";
+    std::string const where = "node " + std::to_string(m.node[p]) + " (" + op::spell(v.op) + "): ";
     if (n.op ? n.op->id != v.op.op->id
              : m.function[idx(n.function)]->id != v.op.op->id || !is_function(*v.op.op))
       return where + "another operator than the rule's";
@@ -87,7 +87,7 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
 /// A match as it is written down. `r` is the rule that was matched.
 inline rewrite_record record_of(rule const& r, rule_match const& m) {
   rewrite_record s{r.name, m.node, m.tensor, m.parameter, {}};
-  for (op_info const* f : m.function) s.functions.push_back(f ? std::string(f->name) : std::string());
+  for (op::op_info const* f : m.function) s.functions.push_back(f ? std::string(f->name) : std::string());
   return s;
 }
 /// The match that a record claims. Functions are found by name among the words of the vocabulary; unknown
@@ -132,4 +132,4 @@ replayed replay(computation_graph const& g, std::vector<rewrite_record> const& r
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -6,7 +6,7 @@
 #include <tensorpar/op/core/any_op.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// What a rule leaves open besides its tensors. A function stands for any operator of one operand and no
 /// attributes that keeps every index.
@@ -47,7 +47,7 @@ struct pattern_value {
   friend auto operator<=>(pattern_value const&, pattern_value const&) = default;
 };
 struct pattern_node {
-  op_info const* op = nullptr;         // nullptr: a function parameter
+  op::op_info const* op = nullptr;         // nullptr: a function parameter
   int function = -1;
   std::vector<rule_term> attr;         // one per attribute of the operator
   std::vector<pattern_value> in;
@@ -89,7 +89,7 @@ struct rule {
 /// What an attribute of an operator means for rules: which parameters may stand there.
 ///   follows   from the operands' shapes or from their number: never written     label   a name, no meaning
 enum class attr_role : int { degree, axis, number, follows, label };
-inline attr_role role_of(op_info const& o, int i) {
+inline attr_role role_of(op::op_info const& o, int i) {
   if (o.first) return role_of(*o.first, i);
   std::string_view const a = o.attr_name(i), n = o.name;
   if (o.attr_kind(i) == 'a') return attr_role::label;
@@ -105,8 +105,8 @@ inline attr_role role_of(op_info const& o, int i) {
 
 /// Fills in the attributes that follow from the operands: the operator that `attr` and these shapes stand
 /// for.
-inline any_op with_followers(op_info const& o, i64 const* attr, shapes in) {
-  any_op r;
+inline op::any_op with_followers(op::op_info const& o, i64 const* attr, shapes in) {
+  op::any_op r;
   r.op = &o;
   for (int i = 0; i < o.attrs; ++i) {
     r.attr[i] = attr[i];
@@ -249,4 +249,4 @@ inline std::vector<std::string> problems(rule const& r) {
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

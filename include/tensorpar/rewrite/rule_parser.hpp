@@ -7,7 +7,7 @@
 #include <tensorpar/rewrite/rule_text.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 namespace detail {
 
@@ -158,16 +158,16 @@ class rule_parser {
     for (std::size_t i = 0; i < written.size(); ++i)
       if (!written[i] && !n.attr[i].open) n.attr[i] = implicit(*n.op, i);
   }
-  static parameter_kind kind_at(op_info const& o, std::size_t i) {
+  static parameter_kind kind_at(op::op_info const& o, std::size_t i) {
     attr_role const role = role_of(o, static_cast<int>(i));
     return role == attr_role::degree ? parameter_kind::degree
            : role == attr_role::axis ? parameter_kind::axis
                                      : parameter_kind::number;
   }
-  rule_term implicit(op_info const& o, std::size_t i) {
+  rule_term implicit(op::op_info const& o, std::size_t i) {
     return parameter_term(parameter(std::string(o.attr_name(static_cast<int>(i))), kind_at(o, i)));
   }
-  static std::string attribute_names(op_info const& o) {
+  static std::string attribute_names(op::op_info const& o) {
     std::string s;
     for (int i = 0; i < o.attrs; ++i)
       if (attr_role const role = role_of(o, i); role != attr_role::follows && role != attr_role::label)
@@ -290,4 +290,4 @@ inline rule parse_rule(std::string_view text, vocabulary const& words = standard
   return detail::rule_parser(text, where, words).parse();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

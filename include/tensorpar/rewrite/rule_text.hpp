@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 namespace detail {
 
@@ -119,4 +119,4 @@ inline std::string spell(rule const& r) {
   return s;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

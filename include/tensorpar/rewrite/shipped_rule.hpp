@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// What a rule changes: operators alone, shardings alone (the proof of its values uses that parallel
 /// operators are the identity, and nothing else), or both at once.
@@ -17,4 +17,4 @@ struct shipped_rule {
   std::string_view text, axioms;         // the text is read by parse_rule
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -28,7 +28,7 @@ inline std::vector<i64> divisors_in_a_row(i64 n) {
 }
 
 /// Keeps the fastest of the plans that it is told of.
-template <cost_model M> class plan_search {
+template <cost::cost_model M> class plan_search {
   training_problem const& asked_;
   computation_graph const& given_;
   search::detail::batch_axes axes_;
@@ -96,7 +96,7 @@ template <cost_model M> class plan_search {
     }
     search::search_options s = each_;
     s.micro_batches = micro_batches;
-    computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
+    computation_graph const graph = ir::rebatch(given_, batch_ / micro_batches / axes_.own());
     // each is compared with its like, so that rules end no search that goes on without them
     auto const consider = [&](char const* how, double& least, computation_graph const& made,
                               search::search_result found) {
@@ -197,7 +197,7 @@ template <cost_model M> class plan_search {
     i64 const parts = batch_ / axes_.own();
     bool const several = parts > 1 && (o.micro_batches != std::vector{1} || !schedules_.empty());
     if (int const loss = given_.output(p.loss); loss >= 0)
-      each_.reduction = reduction_of(given_, loss, p.reduction, several, true);
+      each_.reduction = ir::reduction_of(given_, loss, p.reduction, several, true);
     std::string const whole = std::to_string(parts) + ", the batch by the graph's own";
     for (int k : o.micro_batches)
       if (k < 1 || k > max_micro_batches || parts % k)

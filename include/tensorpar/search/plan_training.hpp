@@ -22,14 +22,14 @@ namespace tensorpar {
 /// Also for a batch that is no multiple of the graph's, for options that this effort does not look at, and
 /// where no candidate is allowed. The reason why a schedule is impossible stands beside it in `tried`.
 /// Deterministic. Takes as long as all phases together, nearly all of it for unrolling pipelines.
-template <cost_model M>
+template <cost::cost_model M>
 planned plan_training(training_problem const& problem, machine const& on, M const& model,
                       planning_options const& options = {}) {
   return detail::plan_search<M>(problem, on, model, options).run();
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> plan_training(training_problem const&, machine const&, M const&,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> plan_training(training_problem const&, machine const&, M const&,
                                  planning_options const& = {});
 
 }  // namespace tensorpar

@@ -14,7 +14,7 @@ struct rewritten_candidate {
 };
 
 /// For the whole machine. Nothing where no rule is applied.
-template <cost_model M>
+template <cost::cost_model M>
 std::optional<rewritten_candidate> rewritten_shardings(computation_graph const& g, machine const& on,
                                                        M const& model, search::search_options const& s,
                                                        search::rewriting_knobs const& rules) {
@@ -28,7 +28,7 @@ std::optional<rewritten_candidate> rewritten_shardings(computation_graph const& 
 
 /// The graph of few samples, changed for one device that has so many `samples` and memory enough: what stages
 /// have to hold is theirs to know. Nothing where no rule is applied, or one that holds for so many alone.
-template <cost_model M>
+template <cost::cost_model M>
 std::optional<rewritten_candidate> rewritten_for_stages(computation_graph const& few, i64 samples,
                                                         machine const& on, M const& model,
                                                         search::search_options s,
@@ -36,13 +36,14 @@ std::optional<rewritten_candidate> rewritten_for_stages(computation_graph const&
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
   s.micro_batches = 1;
-  computation_graph const more = rebatch(few, samples / search::detail::batch_axes(few).own());
+  computation_graph const more = ir::rebatch(few, samples / search::detail::batch_axes(few).own());
   auto x = rewritten_shardings(more, one, model, s, rules);
   if (!x) return std::nullopt;
-  replayed r = replay(few, x->found.plan.rewrites, [&](std::string_view name) -> rule const* {
-    for (rule const& known : rules.rules ? *rules.rules : search::substitution_rules())
+  rewrite::replayed r = rewrite::replay(few, x->found.plan.rewrites,
+                                        [&](std::string_view name) -> rewrite::rule const* {
+    for (rewrite::rule const& known : rules.rules ? *rules.rules : search::substitution_rules())
       if (known.name == name) return &known;
-    return find_nesting_rule(name);
+    return rewrite::find_nesting_rule(name);
   });
   if (!r.done()) return std::nullopt;
   rewritten_candidate made{std::move(r.graph), {}};

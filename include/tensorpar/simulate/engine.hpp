@@ -20,7 +20,8 @@ namespace detail {
 
 class simulator {
  public:
-  simulator(program const& p, machine const& m, task_prices const& c, simulation_options o, bool lanes)
+  simulator(program const& p, machine const& m, simulation::task_prices const& c, simulation_options o,
+            bool lanes)
       : p_(p), m_(m), price_(c), use_(o), lanes_(lanes), clock_(2 * m.device.size()) {
     require_machine(m);
     std::size_t places = 0;
@@ -49,20 +50,20 @@ class simulator {
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (packed_) claim(t);
       task const& x = p_.tasks[t];
-      bool const talks = x.kind != task_kind::compute && x.step.kind != reshard_kind::slice;
+      bool const talks = x.kind != task_kind::compute && x.step.kind != ir::reshard_kind::slice;
       find_places(x);
       if (!talks) {
         for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
         continue;
       }
-      if (x.step.kind == reshard_kind::exchange ||
+      if (x.step.kind == ir::reshard_kind::exchange ||
           x.step.group_size() == static_cast<i64>(x.devices.size())) {
         members_.clear();
         for (std::size_t i = 0; i < x.devices.size(); ++i) members_.push_back(i);
         carry_out(t, members_.data(), members_.size(), lane::communication);
         continue;
       }
-      for (auto const& g : groups_of(x.step)) {
+      for (auto const& g : cost::detail::groups_of(x.step)) {
         members_.clear();
         for (int d : g)
           members_.push_back(idx(
@@ -94,10 +95,10 @@ class simulator {
 
   program const& p_;
   machine const& m_;
-  task_prices const& price_;
+  simulation::task_prices const& price_;
   simulation_options use_;
   bool lanes_, packed_ = false;
-  lane_clock clock_;                                          // 2 * device + lane
+  simulation::lane_clock clock_;                                          // 2 * device + lane
   // of a buffer: one place per device that holds it
   std::vector<std::size_t> first_place_;
   // by place: written; last read or written, or free to be; first touched
@@ -211,7 +212,7 @@ class simulator {
       buffer const& x = p_.buffers[b];
       for (std::size_t i = 0; i < x.devices.size(); ++i) {
         std::size_t const d = idx(x.devices[i]), place = first_place_[b] + i;
-        if (x.persistent) { always[d] = saturating_add(always[d], x.bytes); continue; }
+        if (x.persistent) { always[d] = core::saturating_add(always[d], x.bytes); continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
         // bytes taken over are counted from when their last owner was done with them
         double const from =
@@ -250,23 +251,23 @@ class simulator {
 /// event-driven run. Throws `error` for a machine that means nothing (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
-inline timeline simulate(program const& p, machine const& on, task_prices const& price,
+inline timeline simulate(program const& p, machine const& on, simulation::task_prices const& price,
                          simulation_options use = {}) {
   detail::simulator s(p, on, price, use, true);
   s.run();
   return std::move(s).result();
 }
-template <cost_model M>
+template <cost::cost_model M>
 timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
-  return simulate(p, on, price(p, on, model), use);
+  return simulate(p, on, simulation::price(p, on, model), use);
 }
 template <class M>
-  requires(!cost_model<M> && !std::same_as<M, task_prices>)
-cost_model_lack<M> simulate(program const&, machine const&, M const&, simulation_options = {});
+  requires(!cost::cost_model<M> && !std::same_as<M, simulation::task_prices>)
+cost::cost_model_lack<M> simulate(program const&, machine const&, M const&, simulation_options = {});
 
 /// Only data dependencies count: lanes without limit, no bytes used twice. A lower bound for every schedule
 /// of this program.
-inline double critical_path(program const& p, machine const& on, task_prices const& price) {
+inline double critical_path(program const& p, machine const& on, simulation::task_prices const& price) {
   detail::simulator s(p, on, price, {}, false);
   s.run();
   return s.seconds();

@@ -5,7 +5,7 @@
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/schedule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::simulation {
 
 /// Seconds of a stage's passes over one of its own micro-batches. A stage that does not split its backward
 /// pass takes
@@ -67,7 +67,7 @@ class pipeline_simulator {
  public:
   /// O(stages + edges * transfers). Throws `error` if `require_schedulable` does, or costs are missing,
   /// negative or not finite.
-  pipeline_simulator(pipeline const& p, stage_edges const& edges, pipeline_costs const& c);
+  pipeline_simulator(pipeline const& p, passes::stage_edges const& edges, pipeline_costs const& c);
 
   /// Every group runs its order, a pass starting when the group is free and the passes that it depends on
   /// have ended (C4, C5) and their results have arrived. An order may lack passes at its end that no other
@@ -134,10 +134,10 @@ class pipeline_simulator {
   }
 };
 
-inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges const& edges,
+inline pipeline_simulator::pipeline_simulator(pipeline const& p, passes::stage_edges const& edges,
                                               pipeline_costs const& c)
     : groups_(static_cast<int>(p.groups.size())) {
-  require_schedulable(p, edges);
+  passes::require_schedulable(p, edges);
   if (c.stages.size() != p.stages.size())
     throw error("costs of " + std::to_string(c.stages.size()) + " stages", "pipeline costs",
                 std::to_string(p.stages.size()) + " of them");
@@ -160,7 +160,7 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
       throw error("from stage " + std::to_string(t.from) + " to stage " + std::to_string(t.to), where,
                   "an edge of the pipeline");
   }
-  stage_edges const out = reversed_edges(edges);
+  passes::stage_edges const out = passes::reversed_edges(edges);
   work_.assign(p.groups.size(), 0);
   std::size_t base = 0;
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
@@ -320,9 +320,9 @@ inline pipeline_run pipeline_simulator::run(std::vector<std::vector<pass_entry>>
 }
 
 /// One run with the pipeline's own order; see `pipeline_simulator`.
-inline pipeline_run simulate_pipeline(pipeline const& p, stage_edges const& edges, pipeline_costs const& c,
-                                      bool keep_passes = false) {
+inline pipeline_run simulate_pipeline(pipeline const& p, passes::stage_edges const& edges,
+                                      pipeline_costs const& c, bool keep_passes = false) {
   return pipeline_simulator(p, edges, c).run(p.schedule, keep_passes);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::simulation

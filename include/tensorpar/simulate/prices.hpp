@@ -6,7 +6,7 @@
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/program/core/program.hpp>
 
-namespace tensorpar {
+namespace tensorpar::simulation {
 
 /// Seconds of every task on every kind of device (a reshard takes the same on all).
 struct task_prices {
@@ -19,7 +19,7 @@ struct task_prices {
 
 /// Asks the model for every task. Kinds of device that take no part in a task cost 0 there.
 /// Throws `error` for a machine that means nothing. O(tasks * kinds) queries at most.
-template <cost_model M> task_prices price(program const& p, machine const& on, M const& model) {
+template <cost::cost_model M> task_prices price(program const& p, machine const& on, M const& model) {
   require_machine(on);
   task_prices r{on.kinds.size(), std::vector<double>(p.tasks.size() * on.kinds.size(), 0)};
   auto at = [&](int b) -> buffer const& { return p.buffers[idx(b)]; };
@@ -30,21 +30,21 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
     double* const row = r.seconds.data() + t * r.kinds;
     // both halves of an exchange take as long as the whole: they run at one time
     if (x.kind != task_kind::compute) {
-      double const s = detail::ask(
-          model, reshard_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
+      double const s = cost::detail::ask(
+          model, cost::reshard_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes,
+                                     on});
       for (std::size_t k = 0; k < r.kinds; ++k) row[k] = s;
       continue;
     }
     in.clear();
     out.clear();
-    for (int b : x.in) in.push_back(part_of(at(b).where, at(b).type));
-    for (int b : x.out) out.push_back(part_of(at(b).where, at(b).type));
+    for (int b : x.in) in.push_back(ir::part_of(at(b).where, at(b).type));
+    for (int b : x.out) out.push_back(ir::part_of(at(b).where, at(b).type));
     there.assign(r.kinds, false);
     for (int d : x.devices) there[idx(on.device[idx(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
-        row[k] = detail::ask(model, compute_query{x.op,
-                                                  {in.data(), static_cast<int>(in.size())},
+        row[k] = cost::detail::ask(model, cost::compute_query{x.op, {in.data(), static_cast<int>(in.size())},
                                                   {out.data(), static_cast<int>(out.size())},
                                                   p.scalar_bytes,
                                                   on.kinds[k]});
@@ -52,8 +52,8 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> price(program const&, machine const&, M const&);
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> price(program const&, machine const&, M const&);
 
 /// One task after the other, each as long as on its slowest device: no schedule that runs the program in
 /// order takes longer.
@@ -70,4 +70,4 @@ inline double serial_seconds(program const& p, machine const& on, task_prices co
   return sum;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::simulation

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::simulation {
 
 /// Work that takes `seconds`, starts when all of `after` (earlier tasks) are done and holds all of its lanes
 /// while it runs.
@@ -107,4 +107,4 @@ inline double critical_path(std::vector<timed_task> const& all) {
   return longest;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::simulation

@@ -21,7 +21,7 @@ class name_table {
     u64 hash;
     int kind, id;   // kind + 1; 0: free
   };
-  zeroed<entry> slot_;
+  core::detail::zeroed<entry> slot_;
   u64 mask_;
 
  public:
@@ -36,20 +36,23 @@ class name_table {
     }
   }
 };
-constexpr u64 hash_of(label const& l) { return mix(name_hash(l.text) + static_cast<u64>(l.index + 1)); }
+constexpr u64 hash_of(label const& l) {
+  return core::mix(core::name_hash(l.text) + static_cast<u64>(l.index + 1));
+}
 
 struct operator_id {
   // hashing a type's whole name is for the few operators of a model, not for all that there are
   u64 name, (*type)();
 };
-template <class... Op> inline constexpr operator_id ids_of[] = {{name_hash(Op::name), &type_hash<Op>}...};
+template <class... Op>
+inline constexpr operator_id ids_of[] = {{core::name_hash(Op::name), &op::detail::type_hash<Op>}...};
 /// Names that belong to the library: its operators by type, those that shard tensors by name alone (their
 /// header is not included here).
 template <class... A, class... B, class... C>
-constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>, op_set<C...>) {
+constexpr bool own_name_taken(op::op_info const& o, op::op_set<A...>, op::op_set<B...>, op::op_set<C...>) {
   for (operator_id const& k : ids_of<A..., B..., C...>) if (k.name == o.id) return k.type() != o.type;
   for (char const* s : {"partition", "combine", "replicate", "reduce", "pipeline", "batch"})
-    if (name_hash(s) == o.id) return true;
+    if (core::name_hash(s) == o.id) return true;
   return false;
 }
 
@@ -60,33 +63,33 @@ constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>, op_s
 constexpr model_complaint find_operator_clash(graph_view const& g) {
   model_node const* const nodes = g.nodes.p;
   int const size = table_size(g.nodes.n);
-  zeros first_(size);          // the first node of an operator, and one; by the hash of the name
+  core::detail::zeros first_(size);   // the first node of an operator, and one; by the hash of the name
   int* const first = first_.p;
   u64 const mask = static_cast<u64>(size) - 1;
   for (int v = 0, n = g.nodes.n; v < n; ++v) {
-    op_info const& o = *nodes[v].op;
+    op::op_info const& o = *nodes[v].op;
     u64 i = o.id & mask;
     while (first[i] && nodes[first[i] - 1].op->id != o.id) i = (i + 1) & mask;
     bool clash = false;
     if (first[i]) clash = nodes[first[i] - 1].op->type != o.type;
     else {
       first[i] = v + 1;
-      clash = own_name_taken(o, forward_operators{}, backward_operators{}, task_operators{});
+      clash = own_name_taken(o, op::forward_operators{}, op::backward_operators{}, op::task_operators{});
     }
     if (clash)
-      return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), &o,
-              nodes[v].name, nodes[v].at};
+      return {complaint_kind::name_clash, op::mismatch("two operator types have one name", scalar, scalar),
+              &o, nodes[v].name, nodes[v].at};
   }
   return {};
 }
 
 constexpr model_complaint find_clash(graph_view const& g) {
-  auto ports = [&](slice<model_port> a, slice<model_port> b, char const* why) -> model_complaint {
+  auto ports = [&](core::slice<model_port> a, core::slice<model_port> b, char const* why) -> model_complaint {
     name_table t(a.n + b.n);
-    for (slice<model_port> side : {a, b})
+    for (core::slice<model_port> side : {a, b})
       for (model_port const& p : side)
         if (p.name.text && t.insert(hash_of(p.name), 0, 0) >= 0)
-          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), &no_operator,
+          return {complaint_kind::name_clash, op::mismatch(why, g.values[p.value].type, scalar), &no_operator,
                   p.name, p.at};
     return {};
   };
@@ -100,14 +103,14 @@ constexpr model_complaint find_clash(graph_view const& g) {
   for (model_node const& n : g.nodes)
     if (n.name && t.insert(hash_of(n.name), 0, 0) >= 0)
       return {complaint_kind::name_clash,
-              mismatch("two operators have one name", g.values[n.out0].type, scalar), n.op, n.name, n.at};
+              op::mismatch("two operators have one name", g.values[n.out0].type, scalar), n.op, n.name, n.at};
   return {};
 }
 
 /// Every result, input and weight is an operand, an output, carried to the next repetition, or discarded on
 /// purpose.
 constexpr model_complaint find_dangling(graph_view const& g) {
-  zeros used_(g.values.n);
+  core::detail::zeros used_(g.values.n);
   int* const used = used_.p;
   int const* const operands = g.operands.p;
   model_value const* const values = g.values.p;
@@ -115,11 +118,12 @@ constexpr model_complaint find_dangling(graph_view const& g) {
   for (int i = 0, n = g.operands.n; i < n; ++i) used[operands[i]] = 1;
   if (!g.blocks.empty()) for (int x = 0; x < all; ++x) if (values[x].source >= 0) used[values[x].source] = 1;
   for (model_port const& p : g.outputs) used[p.value] = 1;
-  auto complain = [&](int x, op_info const* op, label name, place at) -> model_complaint {
-    return {complaint_kind::dangling_tensor, mismatch("neither used nor an output", g.values[x].type, scalar),
+  auto complain = [&](int x, op::op_info const* op, label name, op::place at) -> model_complaint {
+    return {complaint_kind::dangling_tensor, op::mismatch("neither used nor an output", g.values[x].type,
+                                                          scalar),
             op, name, at};
   };
-  for (slice<model_port> side : {g.inputs, g.weights})
+  for (core::slice<model_port> side : {g.inputs, g.weights})
     for (model_port const& p : side)
       if (!used[p.value] && !g.values[p.value].discarded)
         return complain(p.value, &no_operator, p.name, p.at);

@@ -40,10 +40,10 @@ template <tensor, class Given, class Most, at, class Model> struct TOO_MANY_AXES
 /// line as pointers and numbers.
 template <i64...> struct left_extents {};
 template <i64...> struct right_extents {};
-template <op_info const*, class Left, class Right, int Line, class Model> struct SHAPE_MISMATCH_IN;
-template <op_info const*, class Extents, int Line, class Model> struct DANGLING_TENSOR_IN;
+template <op::op_info const*, class Left, class Right, int Line, class Model> struct SHAPE_MISMATCH_IN;
+template <op::op_info const*, class Extents, int Line, class Model> struct DANGLING_TENSOR_IN;
 template <int Line, class Model> struct NAME_CLASH_IN;
-template <op_info const*, class Given, class Wanted, int Line, class Model>
+template <op::op_info const*, class Given, class Wanted, int Line, class Model>
 struct WRONG_NUMBER_OF_OPERANDS_IN;
 template <class Given, class Most, int Line, class Model> struct TOO_MANY_AXES_IN;
 }  // namespace refused

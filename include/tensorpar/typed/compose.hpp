@@ -20,12 +20,12 @@ template <std::same_as<ref>... R> constexpr bundle all(ref x, R... more) {
 }
 
 /// A function of one tensor, and one of a bundle. Operators are not functions; `x | op` applies either.
-template <class F> concept block = std::invocable<F const&, ref> && !operator_<F>;
-template <class F> concept join = std::invocable<F const&, bundle> && !operator_<F>;
-template <class F> concept stage = operator_<F> || std::same_as<F, any_op> || block<F> || join<F>;
+template <class F> concept block = std::invocable<F const&, ref> && !op::operator_<F>;
+template <class F> concept join = std::invocable<F const&, bundle> && !op::operator_<F>;
+template <class F> concept stage = op::operator_<F> || std::same_as<F, op::any_op> || block<F> || join<F>;
 
-constexpr ref operator|(ref x, any_op const& o) { return x.g->add(o, &x, 1); }
-constexpr ref operator|(bundle const& b, any_op const& o) { return b.r[0].g->add(o, b.r, b.n); }
+constexpr ref operator|(ref x, op::any_op const& o) { return x.g->add(o, &x, 1); }
+constexpr ref operator|(bundle const& b, op::any_op const& o) { return b.r[0].g->add(o, b.r, b.n); }
 template <block F> constexpr auto operator|(ref x, F const& f) { return f(x); }
 template <join F> constexpr auto operator|(bundle const& b, F const& f) { return f(b); }
 
@@ -37,13 +37,14 @@ template <class T> struct NOT_A_TENSOR_OR_OPERATOR;
 }  // namespace refused
 namespace detail {
 template <class T>
-concept class_of_no_stage = std::is_class_v<T> && !operator_<T> && !std::same_as<T, any_op> &&
+concept class_of_no_stage = std::is_class_v<T> && !op::operator_<T> && !std::same_as<T, op::any_op> &&
                             !std::same_as<T, ref> && !std::same_as<T, bundle>;
 template <class F> concept no_stage = !stage<F>;
 /// The first of several that may not stand behind `|`.
 template <class...> struct first_refused {};
 template <class F, class... G> struct first_refused<F, G...> : first_refused<G...> {};
-template <no_stage F, class... G> struct first_refused<F, G...> { using type = refused::NOT_AN_OPERATOR<F>; };
+template <no_stage F, class... G>
+struct first_refused<F, G...> { using type = op::refused::NOT_AN_OPERATOR<F>; };
 template <class... F> using refusal = typename first_refused<F...>::type;
 }  // namespace detail
 /// What is neither names itself in one error: behind a tensor, several, or in a sequence (an operator needs
@@ -51,14 +52,14 @@ template <class... F> using refusal = typename first_refused<F...>::type;
 /// `ref` or `bundle`).
 template <detail::class_of_no_stage T>
   requires(!block<T>)
-constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
+constexpr op::refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
 template <detail::class_of_no_stage T>
   requires(!join<T>)
-constexpr refused::NOT_AN_OPERATOR<T> operator|(bundle const&, T const&);
+constexpr op::refused::NOT_AN_OPERATOR<T> operator|(bundle const&, T const&);
 template <stage F, detail::class_of_no_stage T>
   requires(!block<T> && !join<T>)
-constexpr refused::NOT_AN_OPERATOR<T> operator|(F const&, T const&);
-template <detail::class_of_no_stage T, operator_ F>
+constexpr op::refused::NOT_AN_OPERATOR<T> operator|(F const&, T const&);
+template <detail::class_of_no_stage T, op::operator_ F>
   requires(!block<T> && !join<T>)
 constexpr refused::NOT_A_TENSOR_OR_OPERATOR<T> operator|(T const&, F const&);
 
@@ -72,12 +73,12 @@ template <class A> struct only {
   A a;
   constexpr auto operator()(auto const& x) const requires requires { x | a; } { return x | a; }
 };
-constexpr place place_of(std::source_location const& l) {
+constexpr op::place place_of(std::source_location const& l) {
   return {l.file_name(), static_cast<int>(l.line())};
 }
-constexpr any_op at(any_op o, place p) { o.at = p; return o; }
-constexpr ref put(any_op o, place p, ref x) { o.at = p; return x.g->add(o, &x, 1); }
-constexpr ref put(any_op o, place p, ref x, ref y) {
+constexpr op::any_op at(op::any_op o, op::place p) { o.at = p; return o; }
+constexpr ref put(op::any_op o, op::place p, ref x) { o.at = p; return x.g->add(o, &x, 1); }
+constexpr ref put(op::any_op o, op::place p, ref x, ref y) {
   o.at = p;
   ref const in[2]{x, y};
   return x.g->add(o, in, 2);
@@ -86,12 +87,12 @@ constexpr ref put(any_op o, place p, ref x, ref y) {
 struct repeat_op {
   static constexpr auto name = "repeat";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 struct part_op {
   static constexpr auto name = "part";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 }  // namespace detail
 
@@ -119,7 +120,7 @@ constexpr detail::refusal<F...> par(F const&...);
 /// A tensor and where it was written (a binary operator takes no default argument).
 struct written {
   ref r;
-  place at;
+  op::place at;
   constexpr written(ref x, std::source_location l = std::source_location::current())
       : r(x), at(detail::place_of(l)) {}
 };
@@ -137,7 +138,7 @@ template <detail::gives_one F>
 constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
   return [f, at = detail::place_of(l)](ref x) { return detail::put(add{}, at, x, x | f); };
 }
-template <detail::no_stage F> constexpr refused::NOT_AN_OPERATOR<F> residual(F const&);
+template <detail::no_stage F> constexpr op::refused::NOT_AN_OPERATOR<F> residual(F const&);
 template <stage F>
   requires(!detail::gives_one<F>)
 constexpr refused::RESIDUAL_IS_NOT_ONE_TENSOR<F> residual(F const&);
@@ -145,7 +146,7 @@ constexpr refused::RESIDUAL_IS_NOT_ONE_TENSOR<F> residual(F const&);
 /// N equal parts along an axis: `auto [q, k, v] = x | split<3>();`
 template <int N>
 constexpr auto split(int axis_no = -1, std::source_location l = std::source_location::current()) {
-  static_assert(N >= 1 && N <= inference::max_out, "tensorpar: split<N> gives between 1 and 8 parts");
+  static_assert(N >= 1 && N <= op::inference::max_out, "tensorpar: split<N> gives between 1 and 8 parts");
   return [axis_no, at = detail::place_of(l)](ref x) {
     ref const y = detail::put(split_axes{N, axis_no}, at, x);
     std::array<ref, idx(N)> r{};
@@ -160,7 +161,7 @@ constexpr auto split(int axis_no = -1, std::source_location l = std::source_loca
 template <class F> struct repeated {
   i64 times;
   F body;
-  place at;
+  op::place at;
   // templates, so that a generic body is asked only about what it is given
   constexpr ref operator()(std::same_as<ref> auto x) const requires stage<F> {
     bundle b = all(x);
@@ -182,7 +183,7 @@ template <class F> struct repeated {
     for (int i = 0; i < y.n; ++i) if (y.r[i].v < 0) { g.leave(r); return refuse(b); }
     auto complain = [&](char const* why, shape const& s, shape const& t) {
       g.leave(r);
-      g.fail(detail::at(detail::repeat_op{}, at), mismatch(why, s, t));
+      g.fail(detail::at(detail::repeat_op{}, at), op::mismatch(why, s, t));
       refuse(b);
     };
     if (times < 0) return complain("a negative number of turns", scalar, shape{dim(times)});

@@ -12,7 +12,7 @@ namespace tensorpar {
 /// normalised by them. Two operators, so that a split batch still has the statistics of the whole batch.
 constexpr auto batch_norm(double eps = 1e-5, std::source_location l = std::source_location::current()) {
   return [eps, at = detail::place_of(l)](std::same_as<ref> auto x) {
-    return detail::put(normalize{eps}, at, x, detail::put(channel_moments{}, at, x));
+    return detail::put(op::normalize{eps}, at, x, detail::put(op::channel_moments{}, at, x));
   };
 }
 
@@ -23,27 +23,27 @@ constexpr auto batch_norm(double eps = 1e-5, std::source_location l = std::sourc
 /// mask.
 struct multi_head_attention_t {
   i64 heads;
-  place at;
+  op::place at;
   constexpr ref operator()(std::same_as<ref> auto x) const { return (*this)(all(x, x, x)); }
   constexpr ref operator()(std::same_as<bundle> auto const& x) const {
     model_builder& g = *x.r[0].g;
     if (x.n != 3)
       return g.fail(detail::at(attention{heads}, at),
-                    mismatch("attention takes query, key and value", shape{dim(x.n)}, scalar));
+                    op::mismatch("attention takes query, key and value", shape{dim(x.n)}, scalar));
     for (ref const& t : {x.r[0], x.r[1], x.r[2]}) {
       if (t.v < 0) return t;
       shape const& s = t.type();
       if (s.rank != 3)
         return g.fail(detail::at(attention{heads}, at),
-                      mismatch("attention takes [batch,seq,hidden]", s, scalar));
+                      op::mismatch("attention takes [batch,seq,hidden]", s, scalar));
       if (heads < 1 || s.last().n % heads)
         return g.fail(detail::at(attention{heads}, at),
-                      mismatch("width not divisible by heads", s, shape{dim(heads)}));
+                      op::mismatch("width not divisible by heads", s, shape{dim(heads)}));
     }
     dim const width = x.r[0].type().last();
     i64 const each = width.n / heads;
     constexpr axis head{"heads"}, inner{"head_dim"};
-    auto put = [this](any_op const& o, ref t) { return detail::put(o, at, t); };
+    auto put = [this](op::any_op const& o, ref t) { return detail::put(o, at, t); };
     auto project = [&](ref t) {
       return put(transpose{1, 2},
                  put(split_axis{-1, each, head, inner}, put(linear{.out = width.n, .to = width.name}, t)));

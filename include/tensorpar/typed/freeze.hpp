@@ -120,7 +120,7 @@ template <model_definition M> struct typed_graph {
   static constexpr graph_view view() { return detail::view_of<M>(); }
   static constexpr int size() { return detail::sizes_of<M>.nodes; }
   static constexpr int node_count() { return size(); }
-  static constexpr slice<int> predecessors(int v) { return view().predecessors(v); }
+  static constexpr core::slice<int> predecessors(int v) { return view().predecessors(v); }
   constexpr operator graph_view() const { return view(); }
 };
 
@@ -135,7 +135,7 @@ template <auto const& Body, auto const& In> struct chain {
 
 namespace detail {
 template <model_definition M> struct part_t {
-  place at;
+  op::place at;
   constexpr auto operator()(ref x) const { return (*this)(all(x)); }
   constexpr auto operator()(bundle const& x) const {
     constexpr graph_view s = typed_graph<M>::view();
@@ -149,13 +149,13 @@ template <model_definition M> struct part_t {
     for (int i = 0; i < x.n; ++i) good = good && x.r[i].v >= 0;
     if (good && x.n != s.inputs.n) {
       g.fail(detail::at(part_op{}, at),
-             mismatch("a part takes as many as its inputs", shape{dim(x.n)}, shape{dim(s.inputs.n)}));
+             op::mismatch("a part takes as many as its inputs", shape{dim(x.n)}, shape{dim(s.inputs.n)}));
       good = false;
     }
     for (int i = 0; good && i < x.n; ++i) {
       shape const &given = x.r[i].type(), &declared = s.values[s.inputs[i].value].type;
       if (fits(given, declared) && given.type == declared.type) continue;
-      g.fail(detail::at(part_op{}, at), mismatch("the argument does not fit the input", given, declared));
+      g.fail(detail::at(part_op{}, at), op::mismatch("the argument does not fit the input", given, declared));
       good = false;
     }
     if (good) g.splice(s, x.r, y.r);

@@ -11,20 +11,20 @@ namespace tensorpar {
 struct typed_graph_tag {};
 
 namespace detail {
-template <class M> struct operators_of { using type = forward_operators; };
+template <class M> struct operators_of { using type = op::forward_operators; };
 template <class M>
   requires requires { typename M::operators; }
 struct operators_of<M> {
-  using type = join_types<typename M::operators, forward_operators>;
+  using type = core::join_types<typename M::operators, op::forward_operators>;
 };
 
-template <class... Op> constexpr int find_operator(op_set<Op...>, op_info const* p) {
-  u64 const id[] = {name_hash(Op::name)...};
+template <class... Op> constexpr int find_operator(op::op_set<Op...>, op::op_info const* p) {
+  u64 const id[] = {core::name_hash(Op::name)...};
   for (int i = 0; i < static_cast<int>(sizeof...(Op)); ++i) if (id[i] == p->id) return i;
   return -1;
 }
-template <class... Op> constexpr bool distinct_names(op_set<Op...>) {
-  u64 const id[] = {name_hash(Op::name)...};
+template <class... Op> constexpr bool distinct_names(op::op_set<Op...>) {
+  u64 const id[] = {core::name_hash(Op::name)...};
   for (int i = 1; i < static_cast<int>(sizeof...(Op)); ++i)
     for (int k = 0; k < i; ++k)
       if (id[i] == id[k]) return false;
@@ -39,14 +39,14 @@ template <class M> struct operator_table {
   static constexpr int nodes = typed_graph<M>::size();
   struct table {
     int kind[std::size_t{nodes > 0 ? nodes : 1}];
-    int used[type_count<set>];
+    int used[core::type_count<set>];
     int distinct;
     bool complete;
   };
   static constexpr table value = [] {
     table t{};
     t.complete = true;
-    int first[type_count<set>]{};
+    int first[core::type_count<set>]{};
     for (int v = 0; v < nodes; ++v) {
       t.kind[v] = find_operator(set{}, typed_graph<M>::view().nodes[v].op);
       if (t.kind[v] < 0) t.complete = false;
@@ -67,9 +67,9 @@ template <class M, int Index> struct typed_node {
   using hana_tag = typed_node;
   static constexpr int index = Index;
   using op_type =
-      type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[Index]>;
+      core::type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[Index]>;
   static constexpr model_node const& data() { return typed_graph<M>::view().nodes[Index]; }
-  static constexpr op_type op() { return load<op_type>(typed_graph<M>::view().attrs.p + data().attr0); }
+  static constexpr op_type op() { return op::load<op_type>(typed_graph<M>::view().attrs.p + data().attr0); }
   static constexpr char const* name() { return data().name; }
   static constexpr int operands() { return data().operand_count; }
   static constexpr int results() { return data().result_count; }
@@ -102,7 +102,7 @@ template <class M> struct nodes_of<typed_graph<M>> : nodes_of<typed_nodes<M, 0>>
 template <class M> constexpr auto op_types(typed_graph<M>) {
   using table = detail::operator_table<M>;
   return []<int... K>(std::integer_sequence<int, K...>) {
-    return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>;
+    return hana::tuple_t<core::type_at<typename table::set, table::value.used[K]>...>;
   }
   (std::make_integer_sequence<int, table::value.distinct>{});
 }
@@ -110,15 +110,15 @@ template <class M> constexpr auto op_types(typed_graph<M>) {
 namespace detail {
 /// The text of attribute Index's name as a type, and the attribute as a value of its kind.
 template <class Op, int Index> struct attribute {
-  static constexpr std::string_view text = info<Op>.attr_name(Index);
-  static constexpr char kind = info<Op>.attr_kind(Index);
+  static constexpr std::string_view text = op::info<Op>.attr_name(Index);
+  static constexpr char kind = op::info<Op>.attr_kind(Index);
   static constexpr auto key() {
     return []<std::size_t... K>(std::index_sequence<K...>) { return hana::string<text[K]...>{}; }
     (std::make_index_sequence<text.size()>{});
   }
   constexpr auto operator()(Op const& o) const {
-    i64 a[max_attrs]{};
-    save(o, a);
+    i64 a[op::max_attrs]{};
+    op::save(o, a);
     if constexpr (kind == 'a') return axis(static_cast<u64>(a[Index]));
     else if constexpr (kind == 'f') return std::bit_cast<double>(a[Index]);
     else if constexpr (kind == 'b') return a[Index] != 0;
@@ -126,7 +126,7 @@ template <class Op, int Index> struct attribute {
   }
 };
 /// Operators whose attributes `describe` lists are Hana Structs.
-template <class Op> concept attribute_struct = operator_<Op> && described<Op>;
+template <class Op> concept attribute_struct = op::operator_<Op> && op::described<Op>;
 }  // namespace detail
 
 }  // namespace tensorpar
@@ -185,7 +185,7 @@ template <class Op> struct accessors_impl<Op, when<tensorpar::detail::attribute_
     return []<int... Index>(std::integer_sequence<int, Index...>) {
       return hana::make_tuple(hana::make_pair(tensorpar::detail::attribute<Op, Index>::key(),
                                               tensorpar::detail::attribute<Op, Index>{})...);
-    }(std::make_integer_sequence<int, tensorpar::attr_count<Op>()>{});
+    }(std::make_integer_sequence<int, tensorpar::op::attr_count<Op>()>{});
   }
 };
 

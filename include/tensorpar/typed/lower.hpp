@@ -20,11 +20,11 @@ namespace detail {
 // otherwise.
 class lowering {
   graph_view const g_;
-  slice<binding> const bound_;
+  core::slice<binding> const bound_;
   computation_graph out_;
-  pool<int> now_;               // value of the model -> value of the result, in the current repetition
+  core::pool<int> now_;               // value of the model -> value of the result, in the current repetition
   int const slots_;
-  zeroed<u64> names_;           // hashes of the names given to nodes, kept as an open table
+  core::detail::zeroed<u64> names_;           // hashes of the names given to nodes, kept as an open table
   int next_ = 0;                       // block
 
   int& now(int v) { return now_[v]; }
@@ -35,10 +35,12 @@ class lowering {
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void bad_size(dim const& d, std::string const& of) {
     std::string what, valid;
-    put_text(what, d.is_static() ? "an axis has size " : "axis '");
-    if (d.is_static()) put_text(what, d.n); else { put_text(what, d.sym); put_text(what, "' has no size"); }
-    put_text(valid, d.is_static() ? "a size of at least 1" : "lower(model, {");
-    if (!d.is_static()) { put_text(valid, d.sym); put_text(valid, " = n})"); }
+    op::detail::put_text(what, d.is_static() ? "an axis has size " : "axis '");
+    if (d.is_static())
+      op::detail::put_text(what, d.n); else { op::detail::put_text(what, d.sym); op::detail::put_text(what,
+          "' has no size"); }
+    op::detail::put_text(valid, d.is_static() ? "a size of at least 1" : "lower(model, {");
+    if (!d.is_static()) { op::detail::put_text(valid, d.sym); op::detail::put_text(valid, " = n})"); }
     throw error(std::move(what), of, std::move(valid));
   }
   /// Every size belongs to an axis of the model that waits for one, and to one alone.
@@ -54,12 +56,12 @@ class lowering {
       bool const known = std::find(open.begin(), open.end(), bound_[i].sym) != open.end();
       if (known && !twice) continue;
       std::string what, valid;
-      put_text(what, twice ? "two sizes for axis '" : "a size for axis '");
-      put_text(what, bound_[i].sym);
-      put_text(what, twice ? "'" : "', which the model has not or has fixed");
+      op::detail::put_text(what, twice ? "two sizes for axis '" : "a size for axis '");
+      op::detail::put_text(what, bound_[i].sym);
+      op::detail::put_text(what, twice ? "'" : "', which the model has not or has fixed");
       for (axis const& a : open) {
-        put_text(valid, valid.empty() ? "one size for each of " : ", ");
-        put_text(valid, a);
+        op::detail::put_text(valid, valid.empty() ? "one size for each of " : ", ");
+        op::detail::put_text(valid, a);
       }
       throw error(std::move(what), "lower",
                   valid.empty() ? "no sizes: the model has them all" : std::move(valid));
@@ -72,8 +74,8 @@ class lowering {
   [[gnu::noinline, gnu::cold]] static std::string numbered(std::string_view text, char const* mark,
                                                            i64 number) {
     std::string s;
-    put_text(s, text);
-    if (number >= 0) { put_text(s, mark); put_text(s, number); }
+    op::detail::put_text(s, text);
+    if (number >= 0) { op::detail::put_text(s, mark); op::detail::put_text(s, number); }
     return s;
   }
   static std::string spelled(label const& l) { return numbered(l.text, ".", l.index); }
@@ -81,8 +83,8 @@ class lowering {
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be
   /// somebody's name).
   [[gnu::noinline, gnu::cold]] void make_unique(std::string& wanted) {
-    for (;; put_text(wanted, "_")) {
-      u64 const mask = static_cast<u64>(slots_) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
+    for (;; op::detail::put_text(wanted, "_")) {
+      u64 const mask = static_cast<u64>(slots_) - 1, h = core::name_hash(wanted) | 1;   // 0: a free slot
       u64 i = h & mask;
       while (names_.p[i] && names_.p[i] != h) i = (i + 1) & mask;
       if (names_.p[i]) continue;
@@ -97,7 +99,7 @@ class lowering {
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
       std::string name = l.text ? spelled(l) : numbered("weight", "", k);
-      if (x.block >= 0) { put_text(name, "@"); put_text(name, repetition); }
+      if (x.block >= 0) { op::detail::put_text(name, "@"); op::detail::put_text(name, repetition); }
       make_unique(name);
       parameter(v, name, name);
     }
@@ -124,10 +126,10 @@ class lowering {
       int const operand = value_of(x, repetition);
       in.push_back(operand);
     }
-    any_op op = g_.op(v);
+    op::any_op op = g_.op(v);
     // two dropouts of one model, or of two repetitions of a block, must not draw the same mask
     if (op.is<dropout>())
-      op.attr[1] = static_cast<i64>(hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
+      op.attr[1] = static_cast<i64>(core::hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
     graph_node& made = out_.node(out_.add(op, std::move(in), std::move(name)));
     made.block = n.block;
     made.repetition = static_cast<int>(repetition);
@@ -135,7 +137,7 @@ class lowering {
   }
   [[gnu::noinline, gnu::cold]] void run_block(int r, i64 outer_repetition) {
     model_block const& q = g_.blocks[r];
-    pool<int> carried_;
+    core::pool<int> carried_;
     int* const carried = carried_.extend(q.carried);
     for (int i = 0; i < q.carried; ++i)
       carried[i] = value_of(g_.values[q.value0 + i].source, outer_repetition);
@@ -177,7 +179,7 @@ class lowering {
   }
 
  public:
-  [[gnu::cold]] lowering(graph_view const& g, slice<binding> b)
+  [[gnu::cold]] lowering(graph_view const& g, core::slice<binding> b)
       : g_(g), bound_(b), now_(g.values.n, -1), slots_(slots_for(g)), names_(slots_) {}
   [[gnu::cold]] computation_graph run() {
     require_sizes();
@@ -207,14 +209,19 @@ class lowering {
            count(c.why.lhs, 0) + " given, at most " + count(c.why.rhs, 0);
     return error(std::move(what), std::string(text{}.put(c.at).view()), "");
   }
-  put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
+  op::detail::put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
                  : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of "
                                                              : "name clash of ");
-  put_text(what, subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight").view());
-  put_text(what, ": ");
-  put_text(what, c.why.rule);
-  if (c.kind != complaint_kind::name_clash) { put_text(what, ": "); put_text(what, c.why.lhs); }
-  if (c.kind == complaint_kind::shape_mismatch) { put_text(what, ", "); put_text(what, c.why.rhs); }
+  op::detail::put_text(what, subject(c, c.kind == complaint_kind::shape_mismatch ? "output"
+                                     : "input or weight").view());
+  op::detail::put_text(what, ": ");
+  op::detail::put_text(what, c.why.rule);
+  if (c.kind != complaint_kind::name_clash) {
+    op::detail::put_text(what, ": "); op::detail::put_text(what, c.why.lhs);
+  }
+  if (c.kind == complaint_kind::shape_mismatch) {
+    op::detail::put_text(what, ", "); op::detail::put_text(what, c.why.rhs);
+  }
   text where;
   if (c.at.file) where.put(c.at);
   return error(std::move(what), std::string(where.view()), "");
@@ -231,11 +238,11 @@ class lowering {
 /// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol
 /// without a size or with two, for a size of no symbol, sizes below 1, and where a shape rule refuses the
 /// bound sizes. O(unrolled operators).
-[[gnu::noinline, gnu::cold]] inline computation_graph lower(graph_view const& g, slice<binding> bound) {
+[[gnu::noinline, gnu::cold]] inline computation_graph lower(graph_view const& g, core::slice<binding> bound) {
   return detail::lowering(g, bound).run();
 }
 inline computation_graph lower(graph_view const& g, std::initializer_list<binding> bound = {}) {
-  return lower(g, slice<binding>{bound.begin(), static_cast<int>(bound.size())});
+  return lower(g, core::slice<binding>{bound.begin(), static_cast<int>(bound.size())});
 }
 
 /// A model written at run time, checked first. Throws `error` with the first complaint: what, both shapes,

@@ -8,7 +8,7 @@
 namespace tensorpar {
 
 // Found by argument-dependent lookup; see operator_graph.
-inline any_op const& op_of(computation_graph const& g, int v) { return g.node(v).op; }
+inline op::any_op const& op_of(computation_graph const& g, int v) { return g.node(v).op; }
 inline std::vector<int> const& operands(computation_graph const& g, int v) { return g.node(v).in; }
 inline std::vector<int> const& results(computation_graph const& g, int v) { return g.node(v).out; }
 inline int value_count(computation_graph const& g) { return static_cast<int>(g.values.size()); }

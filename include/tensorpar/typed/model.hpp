@@ -47,24 +47,25 @@ class model_builder {
   using location = std::source_location;
 
  private:
-  pool<model_node> nodes_;
-  pool<model_value> values_;
-  pool<int> operands_, producers_;
-  pool<i64> attrs_;
-  pool<model_block> blocks_;
-  pool<model_port> inputs_, weights_, outputs_;
-  pool<model_complaint> complaints_;
+  core::pool<model_node> nodes_;
+  core::pool<model_value> values_;
+  core::pool<int> operands_, producers_;
+  core::pool<i64> attrs_;
+  core::pool<model_block> blocks_;
+  core::pool<model_port> inputs_, weights_, outputs_;
+  core::pool<model_complaint> complaints_;
   int current_ = -1;
 
-  static constexpr place where(std::source_location const& l) {
+  static constexpr op::place where(std::source_location const& l) {
     return {l.file_name(), static_cast<int>(l.line())};
   }
   constexpr int value(int producer, model_role r, shape const& s) {
-    return values_.push({producer, -1, r, current_, init::zeros, false, false, s});
+    return values_.push({producer, -1, r, current_, op::init::zeros, false, false, s});
   }
   constexpr int stand_for(int v) {
     model_value const x = values_[v];
-    return values_.push({x.producer, v, model_role::carried, current_, init::zeros, false, false, x.type});
+    return values_.push({x.producer, v, model_role::carried, current_, op::init::zeros, false, false,
+                         x.type});
   }
   /// May operators that are written now use this value?
   constexpr bool visible(int v) const {
@@ -73,34 +74,35 @@ class model_builder {
     for (int c = current_; c >= 0; c = blocks_[c].parent) if (c == r) return true;
     return false;
   }
-  constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) {
-    return fail(o, mismatch(rule, a, b));
+  constexpr ref fail(op::any_op const& o, char const* rule, shape const& a, shape const& b) {
+    return fail(o, op::mismatch(rule, a, b));
   }
-  constexpr ref miscounted(any_op const& o, int given, shape const& wanted) {
-    refuse({complaint_kind::operand_count, mismatch("wrong number of operands", shape{dim(given)}, wanted),
+  constexpr ref miscounted(op::any_op const& o, int given, shape const& wanted) {
+    refuse({complaint_kind::operand_count, op::mismatch("wrong number of operands", shape{dim(given)},
+                                                        wanted),
             o.op, o.name, o.at});
     return {this, -1};
   }
   constexpr bool has_too_many_axes(label name, written_shape const& s, location const& l) {
     if (s.axes <= shape::max_rank) return false;
     refuse({complaint_kind::too_many_axes,
-            mismatch("too many axes", shape{dim(s.axes)}, shape{dim(shape::max_rank)}), &no_operator, name,
-            where(l)});
+            op::mismatch("too many axes", shape{dim(s.axes)}, shape{dim(shape::max_rank)}), &no_operator,
+                name, where(l)});
     return true;
   }
   /// Operands that exist and may be used, of these types.
-  constexpr ref add(any_op const& o, ref const* x, int k, shape const* in) {
-    op_info const& op = *o.op;
+  constexpr ref add(op::any_op const& o, ref const* x, int k, shape const* in) {
+    op::op_info const& op = *o.op;
     int const activations = op.arity < 0 ? k : op.arity;
     if (k < activations) return miscounted(o, k, shape{dim(activations)});
-    inference const r = op.infer(o.attr, {in, activations});
+    op::inference const r = op.infer(o.attr, {in, activations});
     if (r.rule) return fail(o, r.rule, r.out[0], r.out[1]);
     bool const shared = k > activations;
     if (!op.weighty) {
       if (shared) return miscounted(o, k, shape{dim(activations)});
-      return write(o, x, k, activations, r, weight_list{});
+      return write(o, x, k, activations, r, op::weight_list{});
     }
-    weight_list const w = op.weights(o.attr, {in, activations});
+    op::weight_list const w = op.weights(o.attr, {in, activations});
     if (shared) {
       if (k != activations + w.n)
         return miscounted(o, k,
@@ -115,15 +117,15 @@ class model_builder {
     return write(o, x, k, activations, r, w);
   }
   /// The tables of an operator that was accepted; its own weights are made unless k operands contain them.
-  constexpr ref write(any_op const& o, ref const* x, int k, int activations, inference const& r,
-                      weight_list const& w) {
+  constexpr ref write(op::any_op const& o, ref const* x, int k, int activations, op::inference const& r,
+                      op::weight_list const& w) {
     int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(),
               out0 = values_.size();
     int const own = k > activations ? 0 : w.n, attrs = o.op->attrs;
     model_value* const v = values_.extend(r.n + own);
     model_value const* const values = v - out0;
     for (int i = 0; i < r.n; ++i)
-      v[i] = {id, -1, model_role::activation, current_, init::zeros, false, false, r.out[i]};
+      v[i] = {id, -1, model_role::activation, current_, op::init::zeros, false, false, r.out[i]};
     for (int i = 0; i < own; ++i)
       v[r.n + i] = {-1, -1, model_role::parameter, current_, w.w[i].start, false, false, w.w[i].type};
     int* const operands = operands_.extend(k + own);
@@ -168,7 +170,7 @@ class model_builder {
   /// A tensor that the host feeds. Names of inputs differ.
   constexpr ref input(label name, written_shape const& s, location l = location::current()) {
     if (has_too_many_axes(name, s, l)) return {this, -1};
-    int const v = values_.push({-1, -1, model_role::input, -1, init::zeros, false, false, s.type});
+    int const v = values_.push({-1, -1, model_role::input, -1, op::init::zeros, false, false, s.type});
     inputs_.push({name, v, where(l)});
     return {this, v};
   }
@@ -184,12 +186,12 @@ class model_builder {
   constexpr ref weight(label name, written_shape const& s, location l = location::current()) {
     if (has_too_many_axes(name, s, l)) return {this, -1};
     int const v = value(-1, model_role::parameter, s.type);
-    values_[v].start = init::normal_02;
+    values_[v].start = op::init::normal_02;
     values_[v].open_start = true;
     weights_.push({name, v, where(l)});
     return {this, v};
   }
-  constexpr ref weight(label name, written_shape const& s, init start, location l = location::current()) {
+  constexpr ref weight(label name, written_shape const& s, op::init start, location l = location::current()) {
     ref const r = weight(name, s, l);
     if (r.v < 0) return r;
     values_[r.v].start = start;
@@ -200,7 +202,7 @@ class model_builder {
     if (x.v < 0) return;
     if (!visible(x.v)) {
       refuse({complaint_kind::shape_mismatch,
-              mismatch("tensor of a repeated block, used outside", x.type(), scalar), &no_operator, name,
+              op::mismatch("tensor of a repeated block, used outside", x.type(), scalar), &no_operator, name,
               where(l)});
       return;
     }
@@ -213,7 +215,7 @@ class model_builder {
   // plain pointers here.
 
   /// Appends an operator. k counts the activations, or activations and all weights where weights are shared.
-  constexpr ref add(any_op const& o, ref const* x, int k) {
+  constexpr ref add(op::any_op const& o, ref const* x, int k) {
     if (k > bundle::max) return fail(o, "a join takes at most 32 operands", scalar, shape{dim(k)});
     model_value const* const values = values_.begin();
     for (int i = 0; i < k; ++i) {
@@ -226,7 +228,7 @@ class model_builder {
     for (int i = 0; i < k; ++i) several.x[i] = values[x[i].v].type;
     return add(o, x, k, several.x);
   }
-  constexpr ref fail(any_op const& o, complaint const& c) {
+  constexpr ref fail(op::any_op const& o, op::complaint const& c) {
     refuse({complaint_kind::shape_mismatch, c, o.op, o.name, o.at});
     return {this, -1};
   }
@@ -234,7 +236,7 @@ class model_builder {
 
   /// Opens a block that runs `times` times on x[0, k); `inside` receives what the block sees. Close it with
   /// what it gives back.
-  constexpr int open(i64 times, ref const* x, int k, ref* inside, place at) {
+  constexpr int open(i64 times, ref const* x, int k, ref* inside, op::place at) {
     int const r = blocks_.push({times, current_, nodes_.size(), 0, values_.size(), 0, k, at});
     current_ = r;
     for (int i = 0; i < k; ++i) inside[i] = {this, stand_for(x[i].v)};
@@ -261,7 +263,7 @@ class model_builder {
   /// May operators that are written now use this tensor? Not one from inside a repeated block that is closed.
   constexpr bool visible(ref x) const { return x.v >= 0 && visible(x.v); }
   constexpr bool ok() const { return complaints_.empty(); }
-  constexpr slice<model_complaint> complaints() const { return complaints_.view(); }
+  constexpr core::slice<model_complaint> complaints() const { return complaints_.view(); }
   constexpr graph_view view() const {
     return {nodes_.view(),   values_.view(), operands_.view(), producers_.view(), attrs_.view(),
             blocks_.view(), inputs_.view(), weights_.view(),  outputs_.view()};
@@ -273,7 +275,7 @@ constexpr shape const& ref::type() const { return v < 0 ? scalar : g->type(v); }
 
 constexpr void model_builder::splice(graph_view const& s, ref const* x, ref* y) {
   int const node0 = nodes_.size(), in0 = operands_.size(), attr0 = attrs_.size(), block0 = blocks_.size();
-  pool<int> at(s.values.n, -1);
+  core::pool<int> at(s.values.n, -1);
   for (int i = 0; i < s.inputs.n; ++i) at[s.inputs[i].value] = x[i].v;
   auto block = [&](int r) { return r < 0 ? current_ : r + block0; };
   for (int i = 0; i < s.values.n; ++i) {

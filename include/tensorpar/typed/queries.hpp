@@ -35,9 +35,9 @@ template <operator_graph G> constexpr i64 parameters(G const& g) {
     if (is_parameter(g, x)) n += type_of(g, x).elements() * value_times_of(g, x);
   return n;
 }
-constexpr double flops(graph_view const& g, slice<binding> b) {
+constexpr double flops(graph_view const& g, core::slice<binding> b) {
   // by value: an operator's results are a slice of it, and so is a single operand
-  pool<shape> bound_;
+  core::pool<shape> bound_;
   shape* const bound = bound_.extend(g.values.n);
   model_value const* const values = g.values.p;
   bool const shared = !g.weights.empty();   // an operator's own weights are nobody's activations
@@ -68,11 +68,11 @@ constexpr double flops(graph_view const& g, slice<binding> b) {
   }
   return total;
 }
-template <operator_graph G> constexpr double flops(G const& g, slice<binding> b) {
+template <operator_graph G> constexpr double flops(G const& g, core::slice<binding> b) {
   double total = 0;
-  shape in[bundle::max], out[inference::max_out];
-  for (int v = 0, n = tensorpar::node_count(g); v < n; ++v) {
-    any_op const o = op_of(g, v);
+  shape in[bundle::max], out[op::inference::max_out];
+  for (int v = 0, n = graph::node_count(g); v < n; ++v) {
+    op::any_op const o = op_of(g, v);
     int ni = 0, no = 0;
     for (int x : operands(g, v))
       if (ni < bundle::max && (o.op->arity < 0 || ni < o.op->arity)) in[ni++] = bind(type_of(g, x), b);
@@ -95,7 +95,7 @@ template <operator_graph G> constexpr i64 parameters(G const& g) {
 /// as one. O(operators).
 template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G const& g, B... bound) {
   binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
-  slice<binding> const s{b, static_cast<int>(sizeof...(B))};
+  core::slice<binding> const s{b, static_cast<int>(sizeof...(B))};
   if constexpr (std::convertible_to<G const&, graph_view>)
     return detail::flops(static_cast<graph_view>(g), s);
   else return detail::flops(g, s);
@@ -105,7 +105,7 @@ template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G
 /// known to be in topological order, so that models need none of its headers. A repeated block counts as the
 /// one repetition that the tables hold. O(operators + operands).
 constexpr bool is_series_parallel(graph_view const& g) {
-  return g.nodes.n > 0 && detail::reduce_ordered(g, g.nodes.n, nullptr).ok;
+  return g.nodes.n > 0 && graph::detail::reduce_ordered(g, g.nodes.n, nullptr).ok;
 }
 template <class M> constexpr bool is_series_parallel(typed_graph<M> const& g) {
   return is_series_parallel(g.view());

@@ -19,9 +19,9 @@ struct label {
 enum class model_role : int { activation, input, parameter, carried };
 
 struct model_node {
-  op_info const* op;
+  op::op_info const* op;
   char const* name;                   // nullptr: unnamed
-  place at;
+  op::place at;
   int attr0;                          // attrs[attr0 ...]
   int in0, activations, operand_count; // operands[in0 ...]: value ids, weights last
   int out0, result_count;             // results are values out0, out0 + 1 ...
@@ -34,7 +34,7 @@ struct model_value {
   int source;
   model_role role;
   int block;
-  init start;                         // parameters
+  op::init start;                         // parameters
   bool open_start;                    // a shared weight whose start its first operator decides
   bool discarded;                     // the model says that it is not used
   shape type;
@@ -45,27 +45,27 @@ struct model_value {
 struct model_block {
   i64 times;
   int parent, first, last, value0, value_end, carried;
-  place at;
+  op::place at;
 };
 struct model_port {
   label name;
   int value;
-  place at;
+  op::place at;
 };
 
 /// A non-owning model, declared at compile time or at run time alike. Nodes stand in topological order.
 /// Models `topology` (graph/concepts.hpp) with operators as nodes; inputs and weights are values, and a
 /// repeated block is there once.
 struct graph_view {
-  slice<model_node> nodes;
-  slice<model_value> values;
-  slice<int> operands, producers;
-  slice<i64> attrs;
-  slice<model_block> blocks;
-  slice<model_port> inputs, weights, outputs;   // weights: those that the model declares itself
+  core::slice<model_node> nodes;
+  core::slice<model_value> values;
+  core::slice<int> operands, producers;
+  core::slice<i64> attrs;
+  core::slice<model_block> blocks;
+  core::slice<model_port> inputs, weights, outputs;   // weights: those that the model declares itself
 
   constexpr int node_count() const { return nodes.n; }
-  constexpr slice<int> predecessors(int v) const {
+  constexpr core::slice<int> predecessors(int v) const {
     return {producers.p + nodes[v].pred0, nodes[v].pred_count};
   }
   /// How often nodes and weights of a block exist once repeated blocks are unrolled.
@@ -75,8 +75,8 @@ struct graph_view {
     return t;
   }
   /// The operator of node v with its attributes, name and place.
-  constexpr any_op op(int v) const {
-    any_op o;
+  constexpr op::any_op op(int v) const {
+    op::any_op o;
     model_node const& n = nodes[v];
     o.op = n.op;
     for (int i = 0; i < n.op->attrs; ++i) o.attr[i] = attrs[n.attr0 + i];
@@ -88,7 +88,7 @@ struct graph_view {
 
 /// What a complaint about an input, output or weight names: an operator without a name. No nullptr: under
 /// -fsanitize=undefined g++ 12 compares no pointer in constants, and the error type would have no name.
-inline constexpr op_info no_operator{};
+inline constexpr op::op_info no_operator{};
 
 /// Why a model is refused. Of several complaints the first one is told.
 enum class complaint_kind : int {
@@ -102,10 +102,10 @@ enum class complaint_kind : int {
 };
 struct model_complaint {
   complaint_kind kind = complaint_kind::none;
-  complaint why{nullptr, scalar, scalar};
-  op_info const* op = &no_operator;     // of an input, output or weight no_operator
+  op::complaint why{nullptr, scalar, scalar};
+  op::op_info const* op = &no_operator;     // of an input, output or weight no_operator
   label name;                           // of the operator, input, output or weight
-  place at{nullptr, 0};
+  op::place at{nullptr, 0};
   constexpr bool ok() const { return kind == complaint_kind::none; }
 };
 

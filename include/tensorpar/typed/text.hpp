@@ -34,7 +34,7 @@ struct text {
     return *this;
   }
   /// "mlp.cpp:15"; of a long file name the end.
-  constexpr text& put(place p) {
+  constexpr text& put(op::place p) {
     std::string_view f(p.file ? p.file : "");
     if (auto const k = f.rfind('/'); k != f.npos) f.remove_prefix(k + 1);
     if (f.size() > 30) f.remove_prefix(f.size() - 30);

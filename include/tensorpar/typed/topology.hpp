@@ -22,8 +22,8 @@ struct counted_ids {
 // The meaning of a graph of operators, as free functions found by argument-dependent lookup; models of this
 // library and of users alike.
 
-constexpr any_op op_of(graph_view const& g, int v) { return g.op(v); }
-constexpr slice<int> operands(graph_view const& g, int v) {
+constexpr op::any_op op_of(graph_view const& g, int v) { return g.op(v); }
+constexpr core::slice<int> operands(graph_view const& g, int v) {
   return {g.operands.p + g.nodes[v].in0, g.nodes[v].operand_count};
 }
 constexpr detail::counted_ids results(graph_view const& g, int v) {
@@ -43,10 +43,10 @@ constexpr i64 value_times(graph_view const& g, int x) { return g.times(g.values[
 /// different nodes differ; op_of(g, v).op->infer on the types of the activations gives the types of the
 /// results. Complexity: each O(1). Models: `graph_view`, `typed_graph<M>`, `computation_graph`.
 template <class G>
-concept operator_graph = topology<G> && requires(G const& g, int v) {
-  { op_of(g, v) } -> std::convertible_to<any_op>;
-  { operands(g, v) } -> cpo::node_range;
-  { results(g, v) } -> cpo::node_range;
+concept operator_graph = graph::topology<G> && requires(G const& g, int v) {
+  { op_of(g, v) } -> std::convertible_to<op::any_op>;
+  { operands(g, v) } -> graph::cpo::node_range;
+  { results(g, v) } -> graph::cpo::node_range;
   { value_count(g) } -> std::convertible_to<int>;
   { type_of(g, v) } -> std::convertible_to<shape>;
   { is_parameter(g, v) } -> std::convertible_to<bool>;

@@ -31,7 +31,7 @@ template <bert_sizes S = bert_sizes{}> struct bert {
       return (z + (z | linear{s.wide} | gelu{} | linear{s.hidden})) | layernorm{1e-12};
     });
     ref const logits = all(x | linear{s.hidden} | gelu{} | layernorm{1e-12}, table,
-                           g.weight("vocab_bias", {s.vocab}, init::zeros)) |
+                           g.weight("vocab_bias", {s.vocab}, op::init::zeros)) |
                        linear{.out = s.vocab};
     g.output("loss", all(logits, g.input("labels", ids, dtype::i32)) | cross_entropy{});
   }

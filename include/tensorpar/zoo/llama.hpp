@@ -16,7 +16,7 @@ struct llama_sizes {
 constexpr auto to_every_head(llama_sizes s) {
   return [s](ref x) {
     if (s.heads == s.kv_heads) return x;
-    return x | split_axis{-1, s.hidden / s.heads} | repeat_axis{3, s.heads / s.kv_heads} | merge_axes{2} |
+    return x | split_axis{-1, s.hidden / s.heads} | op::repeat_axis{3, s.heads / s.kv_heads} | merge_axes{2} |
            merge_axes{2};
   };
 }

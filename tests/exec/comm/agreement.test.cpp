@@ -59,7 +59,8 @@ std::vector<float> filled(run const& r, int value, float with) {
 
 TEST_CASE("one that goes on from something else is an error on all before anything is run, and all can be mended") {
   computation_graph const g = residual_mlp();
-  char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call", "parameter '"};
+  char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call",
+                               "parameter '"};
   std::mt19937 draw(1);
   for (int trial = 0, n = test_effort::cases(27); trial < n; ++trial) {
     int const kind = trial % 9, ranks = 2 + static_cast<int>(draw() % 3);
@@ -122,19 +123,20 @@ TEST_CASE("one that goes on from something else is an error on all before anythi
 }
 
 TEST_CASE("what is not alike is said process by process, in groups, and cut short where there are many") {
-  shared_fact const step{"step", 0};
-  CHECK(detail::who_has(step, {1, 3}, {0, 1}) == "process 0 has step 1, process 1 has step 3");
-  CHECK(detail::who_has(step, {1, 3, 3, 1}, {0, 1, 2, 0}) == "process 0 has step 1, processes 1 and 2 have step 3");
-  CHECK(detail::who_has({"learning rate", 0, shared_fact::kind::real}, {detail::fact_of(0.5), detail::fact_of(0.25)}, {0, 1}) ==
+  exec::shared_fact const step{"step", 0};
+  CHECK(exec::detail::who_has(step, {1, 3}, {0, 1}) == "process 0 has step 1, process 1 has step 3");
+  CHECK(exec::detail::who_has(step, {1, 3, 3, 1}, {0, 1, 2, 0}) == "process 0 has step 1, processes 1 and 2 have step 3");
+  CHECK(exec::detail::who_has({"learning rate", 0, tensorpar::exec::shared_fact::kind::real},
+                              {exec::detail::fact_of(0.5), exec::detail::fact_of(0.25)}, {0, 1}) ==
         "process 0 has learning rate 0.5, process 1 has learning rate 0.25");
-  CHECK(detail::who_has({"hash", 0, shared_fact::kind::hash}, {~u64{0}, 1}, {0, 1}) ==
+  CHECK(exec::detail::who_has({"hash", 0, tensorpar::exec::shared_fact::kind::hash}, {~u64{0}, 1}, {0, 1}) ==
         "process 0 has hash ffffffffffffffff, process 1 has hash 0000000000000001");
   std::vector<u64> values;
   std::vector<int> process;
   for (int i = 0; i < 40; ++i) values.push_back(static_cast<u64>(i % 20)), process.push_back(i);
-  CHECK(detail::who_has(step, values, process).ends_with("processes 7 and 27 have step 7, and so on"));
+  CHECK(exec::detail::who_has(step, values, process).ends_with("processes 7 and 27 have step 7, and so on"));
   std::fill(values.begin() + 1, values.end(), u64{5});
-  CHECK(detail::who_has(step, values, process) ==
+  CHECK(exec::detail::who_has(step, values, process) ==
         "process 0 has step 0, processes 1, 2, 3, 4, 5, 6, 7, 8 and 31 more have step 5");
 }
 
@@ -332,7 +334,8 @@ TEST_CASE("after a failure that all processes got, those that go on are told at 
     plan const p = any_plan(g, ranks, draw);
     comm::threads_world world(ranks, std::chrono::seconds(600));   // nobody waits for the deadline
     std::vector<std::string> first(static_cast<std::size_t>(ranks)), then = first;
-    std::latch caught(ranks - 1);                            // by those that go on: threads have one world, and what fails it is seen by all
+    std::latch caught(ranks
+                      - 1);                            // by those that go on: threads have one world, and what fails it is seen by all
     CHECK(run_processes(world, ranks, [&](int process) {
             auto const me = static_cast<std::size_t>(process);
             bool const alone = process == ranks - 1;
@@ -340,7 +343,8 @@ TEST_CASE("after a failure that all processes got, those that go on are told at 
               run r(differentiate(g, options()), p);
               r.initialise(5);
               host_batch bad = random_batch(g, 1, 1);
-              if (failure == 0) for (auto& [name, t] : bad) std::fill(t.real.begin(), t.real.end(), std::numeric_limits<float>::quiet_NaN());
+              if (failure == 0)
+                for (auto& [name, t] : bad) std::fill(t.real.begin(), t.real.end(), std::numeric_limits<float>::quiet_NaN());
               auto const fails = [&] {
                 if (failure == 2) load_checkpoint(r, dir.path());
                 if (failure == 3) save_checkpoint(r, "/dev/null/none");

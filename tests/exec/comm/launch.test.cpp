@@ -229,8 +229,10 @@ TEST_CASE("every pair of launchers in every place: the first is believed, or whe
               bool const on_nodes = std::string(a.by) == "torchrun" && n % m == 0 && r == q * (n / m);
               bool const user = std::string(b.by) == "PRRTE";          // WORLD_SIZE is its user's word for any launcher
               bool const fine = (user ? n == m : !same) || (n == m && r == q) || on_nodes;
-              std::string const other = q != r && !user ? std::string(b.rank) + " is " + std::to_string(q) + ", but " + a.rank + " of " + a.by + " is "
-                                               : std::string(b.size) + " is " + std::to_string(m) + ", but " + a.size + " of " + a.by + " is ";
+              std::string const other = q != r && !user ? std::string(b.rank) + " is " + std::to_string(q) + ", but " + a.rank + " of "
+                  + a.by + " is "
+                                               : std::string(b.size) + " is " + std::to_string(m) + ", but " + a.size + " of " + a.by
+                                                   + " is ";
               CHECK_MESSAGE(says.starts_with(fine ? own : other), (std::string(a.by) + " and " + b.by + ": " + says));
               ++(fine ? believed : refused);
             }
@@ -295,17 +297,17 @@ TEST_CASE("numbers of jobs of any federation give a port") {
 }
 
 TEST_CASE("the first host of a Slurm list") {
-  CHECK(detail::first_host("alone") == "alone");
-  CHECK(detail::first_host("a1,a2") == "a1");
-  CHECK(detail::first_host("gpu[007-012,20],login") == "gpu007");
-  CHECK(detail::first_host("gpu[3]") == "gpu3");
-  CHECK(detail::first_host("rack[2,5]-ib,other") == "rack2-ib");
-  CHECK(detail::first_host("n[1-3,5],m[01-03]x[1-2],login") == "n1");
-  CHECK(detail::first_host("m[01-03]x[1-2],n[1-3,5],login") == "m01x1");
-  CHECK(detail::first_host("[08-12]") == "08");
-  CHECK(detail::first_host("n[99-100]") == "n99");
-  CHECK(detail::first_host("n[1-3][0-7].site.org") == "n10.site.org");
-  CHECK(detail::first_host("n[99999999999999999999998-99999999999999999999999]") == "n99999999999999999999998");
+  CHECK(exec::detail::first_host("alone") == "alone");
+  CHECK(exec::detail::first_host("a1,a2") == "a1");
+  CHECK(exec::detail::first_host("gpu[007-012,20],login") == "gpu007");
+  CHECK(exec::detail::first_host("gpu[3]") == "gpu3");
+  CHECK(exec::detail::first_host("rack[2,5]-ib,other") == "rack2-ib");
+  CHECK(exec::detail::first_host("n[1-3,5],m[01-03]x[1-2],login") == "n1");
+  CHECK(exec::detail::first_host("m[01-03]x[1-2],n[1-3,5],login") == "m01x1");
+  CHECK(exec::detail::first_host("[08-12]") == "08");
+  CHECK(exec::detail::first_host("n[99-100]") == "n99");
+  CHECK(exec::detail::first_host("n[1-3][0-7].site.org") == "n10.site.org");
+  CHECK(exec::detail::first_host("n[99999999999999999999998-99999999999999999999999]") == "n99999999999999999999998");
   std::pair<char const*, char const*> const wrong[] = {
       {"broken[3", "no ']' at character 9"}, {"", "no host"}, {",", "no host"}, {"a]", "a ']' without '[' at character 2"},
       {"a[]", "no number at character 3"}, {"a[1-]", "no number at character 5"}, {"a[1,]", "no number at character 5"},
@@ -313,8 +315,8 @@ TEST_CASE("the first host of a Slurm list") {
       {"a[1 2]", "no ']'"}, {"fine,a[1", "no ']'"}};
   for (auto const& [list, words] : wrong) {
     CAPTURE(list);
-    CHECK_THROWS_WITH_AS(detail::first_host(list), doctest::Contains(words), error);
-    CHECK_THROWS_WITH_AS(detail::first_host(list), doctest::Contains("(at SLURM_STEP_NODELIST); valid: names as n[1-3,5]"), error);
+    CHECK_THROWS_WITH_AS(exec::detail::first_host(list), doctest::Contains(words), error);
+    CHECK_THROWS_WITH_AS(exec::detail::first_host(list), doctest::Contains("(at SLURM_STEP_NODELIST); valid: names as n[1-3,5]"), error);
   }
 }
 
@@ -359,11 +361,11 @@ TEST_CASE("random lists of hosts, against one that writes every host out") {
       hosts.insert(hosts.end(), all.begin(), all.end());
     }
     CAPTURE(list);
-    CHECK(detail::first_host(list) == hosts[0]);
+    CHECK(exec::detail::first_host(list) == hosts[0]);
     // one character that does not belong there, wherever it is, is refused or leaves a list
     std::string hurt = list;
     hurt.insert(static_cast<std::size_t>(any(static_cast<int>(hurt.size()) + 1)), 1, "[]"[any(2)]);
-    CHECK_THROWS_AS(detail::first_host(hurt), error);
+    CHECK_THROWS_AS(exec::detail::first_host(hurt), error);
   }
   CHECK(several > 300);
   CHECK(padded > 1000);

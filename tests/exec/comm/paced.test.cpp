@@ -10,10 +10,10 @@
 using namespace tests;
 
 namespace {
-double one_millisecond(any_op const& o, shapes, shapes) { return o.is<linear>() || o.is<contraction>() ? 1e-3 : 0; }
+double one_millisecond(tensorpar::op::any_op const& o, shapes, shapes) { return o.is<linear>() || o.is<contraction>() ? 1e-3 : 0; }
 struct same_price {
-  double seconds(compute_query const& q) const { return one_millisecond(q.op, q.in, q.out); }
-  double seconds(reshard_query const&) const { return 0; }
+  double seconds(tensorpar::cost::compute_query const& q) const { return one_millisecond(q.op, q.in, q.out); }
+  double seconds(tensorpar::cost::reshard_query const&) const { return 0; }
 };
 }  // namespace
 
@@ -22,7 +22,7 @@ TEST_CASE("no step is faster than the simulation of its prices, and results do n
   std::mt19937 draw(6);
   for (int i = 0; i < 4; ++i) {
     plan const p = random_pipeline(g, {.devices = 2 + i}, 1, 4, draw);
-    planned_step const s = pipeline_pass(g, p);
+    planned_step const s = tensorpar::passes::pipeline_pass(g, p);
     executor<compute::paced<compute::eigen<double>, one_millisecond>, comm::threads> slow(s);
     executor_of<double> fast(s);
     slow.initialise(1);

@@ -10,15 +10,15 @@ using namespace tests;
 
 namespace {
 
-static_assert(spans_processes<played_world>);
-static_assert(!spans_processes<comm::threads_world>, "all its ranks are threads of one process");
+static_assert(exec::spans_processes<played_world>);
+static_assert(!exec::spans_processes<comm::threads_world>, "all its ranks are threads of one process");
 struct no_sum : played_world { void add_up(double*, int) = delete; };
-static_assert(!spans_processes<no_sum>);
-static_assert(full_communicator<played_rank, float>);
+static_assert(!exec::spans_processes<no_sum>);
+static_assert(exec::full_communicator<played_rank, float>);
 
 struct broken : compute::eigen<float> {
   static inline bool whole = false, foreign = false;       // is it not broken at all? Is what it throws none of the library's?
-  void run(kernel_call const& c) const {
+  void run(tensorpar::exec::kernel_call const& c) const {
     if (whole) return compute::eigen<float>::run(c);
     if (c.op->is<cross_entropy>() && foreign) throw std::runtime_error("the user's own words");
     if (c.op->is<cross_entropy>()) throw error("the kernel's own words", "here", "others");
@@ -30,9 +30,9 @@ struct broken : compute::eigen<float> {
 
 TEST_CASE("a world of one process has all ranks, and nothing to share") {
   comm::threads_world h(3);
-  CHECK(detail::local_ranks(h, 3) == std::vector<int>{0, 1, 2});
+  CHECK(exec::detail::local_ranks(h, 3) == std::vector<int>{0, 1, 2});
   std::vector<double> x{1, 2};
-  detail::add_up(h, x);
+  exec::detail::add_up(h, x);
   CHECK(x == std::vector<double>{1, 2});
 }
 

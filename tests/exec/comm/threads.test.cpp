@@ -1,4 +1,5 @@
-// tests/exec/comm/threads.test.cpp - collectives over threads: laws for every group, and every way to go wrong ends in an error on all ranks
+// tests/exec/comm/threads.test.cpp - collectives over threads: laws for every group, and every way to go wrong ends in an error on all
+// ranks
 #include "support/laws/communicator.hpp"
 #include <atomic>
 #include <stdexcept>
@@ -11,7 +12,7 @@ using comm::threads;
 namespace {
 
 std::vector<int> first(int n) { std::vector<int> r; for (int i = 0; i < n; ++i) r.push_back(i); return r; }
-slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
+core::slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
 
 /// Runs the laws on the whole world and returns what any rank found broken.
 template <class Element> std::string laws_on(int ranks, std::vector<i64> const& counts) {

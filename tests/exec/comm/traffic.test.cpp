@@ -13,18 +13,18 @@
 using namespace tests;
 
 namespace {
-bool apart(channel const& a, channel const& b) {
+bool apart(tensorpar::exec::channel const& a, tensorpar::exec::channel const& b) {
   for (int x : a.members) for (int y : b.members) if (x == y) return false;
   return true;
 }
 }  // namespace
 
 TEST_CASE("rounds hold every group and every way once, disjoint within a round") {
-  traffic const t{{{0, 1}, {0, 1, 2, 3}, {2, 3}}, {{0, 2, 1, 8}, {0, 2, 4, 8}, {2, 0, 9, 8}, {3, 1, 9, 8}}};
-  auto const rounds = channel_rounds(t, 4);
-  using all = std::vector<std::vector<channel>>;
+  tensorpar::exec::traffic const t{{{0, 1}, {0, 1, 2, 3}, {2, 3}}, {{0, 2, 1, 8}, {0, 2, 4, 8}, {2, 0, 9, 8}, {3, 1, 9, 8}}};
+  auto const rounds = tensorpar::exec::channel_rounds(t, 4);
+  using all = std::vector<std::vector<tensorpar::exec::channel>>;
   CHECK(rounds == all{{{{0, 1}}, {{2, 3}}}, {{{0, 1, 2, 3}}}, {{{0, 2}, true}, {{3, 1}, true}}, {{{2, 0}, true}}});
-  CHECK(channel_rounds({}, 4).empty());
+  CHECK(tensorpar::exec::channel_rounds({}, 4).empty());
 }
 
 TEST_CASE("the traffic of random plans is what their tasks say, in the senders' order") {
@@ -34,24 +34,25 @@ TEST_CASE("the traffic of random plans is what their tasks say, in the senders' 
     for (int devices : {2, 4, 6, 8}) {
       plan const p = random_plan(g, devices, draw);
       program const q = unroll(differentiate(g), p);
-      traffic const t = traffic_of(q);
+      tensorpar::exec::traffic const t = tensorpar::exec::traffic_of(q);
       groups += t.groups.size();
       messages += t.messages.size();
-      std::map<std::pair<int, int>, std::vector<planned_message>> by_way, wanted;
-      for (planned_message const& m : t.messages) by_way[{m.from, m.to}].push_back(m);
+      std::map<std::pair<int, int>, std::vector<tensorpar::exec::planned_message>> by_way, wanted;
+      for (tensorpar::exec::planned_message const& m : t.messages) by_way[{m.from, m.to}].push_back(m);
       for (std::size_t i = 0; i < q.tasks.size(); ++i) {
         task const& x = q.tasks[i];
         if (x.kind == task_kind::compute) continue;
         for (int d : x.devices) {
-          prepared_move const mine = prepare_move(x.step, q.buffers[static_cast<std::size_t>((x.in.empty() ? x.out : x.in)[0])].type, d);
+          tensorpar::exec::prepared_move const mine = tensorpar::exec::prepare_move(x.step,
+              q.buffers[static_cast<std::size_t>((x.in.empty() ? x.out : x.in)[0])].type, d);
           if (mine.group.devices.size() > 1) CHECK(std::count(t.groups.begin(), t.groups.end(), mine.group.devices) == 1);
-          for (transfer const& y : mine.transfers)
+          for (tensorpar::ir::transfer const& y : mine.transfers)
             if (y.from == d && y.to != d && x.kind != task_kind::receive)
-              wanted[{y.from, y.to}].push_back({y.from, y.to, message_tag(x, i), y.box.elements(), 4});
+              wanted[{y.from, y.to}].push_back({y.from, y.to, tensorpar::exec::message_tag(x, i), y.box.elements(), 4});
         }
       }
       CHECK(by_way == wanted);
-      for (auto const& round : channel_rounds(t, devices))
+      for (auto const& round : tensorpar::exec::channel_rounds(t, devices))
         for (std::size_t a = 0; a < round.size(); ++a) for (std::size_t b = 0; b < a; ++b) CHECK(apart(round[a], round[b]));
     }
   CHECK(groups > 10);

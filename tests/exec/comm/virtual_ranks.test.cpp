@@ -1,4 +1,5 @@
-// tests/exec/comm/virtual_ranks.test.cpp - many ranks in one memory: the laws of collectives, and whole plans with the bits of comm::threads
+// tests/exec/comm/virtual_ranks.test.cpp - many ranks in one memory: the laws of collectives, and whole plans with the bits of
+// comm::threads
 #include <tensorpar/exec/comm/virtual_ranks.hpp>
 
 #include <doctest/doctest.h>
@@ -12,7 +13,7 @@ using far::far_compute, far::far_memory;
 
 namespace {
 
-using near_ranks = comm::virtual_ranks<host_memory>;
+using near_ranks = comm::virtual_ranks<tensorpar::exec::host_memory>;
 
 template <class Element> std::string laws_on(int ranks, std::vector<i64> const& counts) {
   comm::threads_world h(ranks);
@@ -33,7 +34,7 @@ template <class Element> std::string laws_on(int ranks, std::vector<i64> const& 
 
 /// One device whose memory the host cannot read; every rank computes there.
 template <class Scalar> struct one_device : far_compute<Scalar> {
-  one_device() : far_compute<Scalar>(device_place{}) {}
+  one_device() : far_compute<Scalar>(exec::device_place{}) {}
 };
 template <class S> using on_one = executor<one_device<S>, comm::virtual_ranks<far_memory>>;
 
@@ -61,7 +62,8 @@ TEST_CASE("a plan for many devices runs on one, with the bits of a run on many")
       on_one<double> a(differentiate(g), p);
       executor_of<double> b(differentiate(g), p);
       CHECK(train(a, 2) == train(b, 2));
-      for (task const& t : a.program().tasks) collectives += t.kind == task_kind::reshard && t.step.kind != reshard_kind::exchange;
+      for (task const& t : a.program().tasks)
+        collectives += t.kind == task_kind::reshard && t.step.kind != tensorpar::ir::reshard_kind::exchange;
     }
   CHECK(collectives > 50);
 }

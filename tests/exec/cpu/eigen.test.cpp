@@ -49,7 +49,7 @@ double weighted(std::vector<dense<double>> const& y, std::vector<dense<double>> 
 
 TEST_CASE("forward kernels agree with straight loops") {
   std::mt19937_64 r(3);
-  step_state state;
+  tensorpar::exec::step_state state;
   state.step = 4;
   state.seed = 9;
   state.learning_rate = 0.3;
@@ -88,7 +88,7 @@ TEST_CASE("float kernels agree with double ones") {
 
 TEST_CASE("gradients agree with finite differences") {
   std::mt19937_64 r(4);
-  step_state state;
+  tensorpar::exec::step_state state;
   state.seed = 3;
   std::set<std::string> seen;
   int directions = 0;
@@ -155,7 +155,7 @@ TEST_CASE("gradients agree with finite differences") {
 
 TEST_CASE("updates may run in place, and add may write its first operand") {
   std::mt19937_64 r(2);
-  step_state state;
+  tensorpar::exec::step_state state;
   state.learning_rate = 0.1;
   for (tests::sample const& s : tests::other_samples()) {
     if (!is_update(s.op)) continue;
@@ -164,7 +164,7 @@ TEST_CASE("updates may run in place, and add may write its first operand") {
     int const slot[] = {0, 2, 3, 4};                              // the operand that result k replaces
     std::vector<void const*> in;
     std::vector<void*> out;
-    std::vector<tensor_block> in_block, out_block;
+    std::vector<tensorpar::op::tensor_block> in_block, out_block;
     for (auto& t : x) { in.push_back(t.data()); in_block.push_back(t.block); }
     for (std::size_t k = 0; k < y.size(); ++k) {
       out.push_back(x[static_cast<std::size_t>(slot[k])].data());
@@ -175,11 +175,11 @@ TEST_CASE("updates may run in place, and add may write its first operand") {
     for (std::size_t k = 0; k < y.size(); ++k) CHECK(x[static_cast<std::size_t>(slot[k])].real == y[k].real);
   }
   auto a = tests::random_dense<double>({12}, 1, r), b = tests::random_dense<double>({12}, 1, r);
-  any_op const plus = add{};
+  op::any_op const plus = add{};
   auto const sum = tests::run_whole<policy>(plus, {a, b});
   void const* in[] = {a.data(), b.data()};
   void* out[] = {a.data()};
-  tensor_block const blocks[] = {a.block, b.block};
+  op::tensor_block const blocks[] = {a.block, b.block};
   policy{}.run({&plus, 2, 1, in, blocks, out, blocks, nullptr, true, {}});
   CHECK(a.real == sum[0].real);
 }
@@ -187,9 +187,10 @@ TEST_CASE("updates may run in place, and add may write its first operand") {
 TEST_CASE("dropout: rate, scale, and what a draw depends on") {
   auto x = tests::make_dense<double>(tests::whole({50, 40}));
   for (double& e : x.real) e = 1;
-  step_state state;
+  tensorpar::exec::step_state state;
   state.seed = 1;
-  auto draws = [&](double rate, i64 seed, step_state const& s) { return tests::run_whole<policy>(dropout{rate, seed}, {x}, s)[0].real; };
+  auto draws = [&](double rate, i64 seed, tensorpar::exec::step_state const& s) { return tests::run_whole<policy>(dropout{rate, seed}, {x},
+      s)[0].real; };
   auto const y = draws(0.3, 0, state);
   int dropped = 0;
   for (double e : y) {
@@ -202,7 +203,7 @@ TEST_CASE("dropout: rate, scale, and what a draw depends on") {
   CHECK(y == draws(0.3, 0, state));
   CHECK(y != draws(0.3, 1, state));
   for (int k = 0; k < 3; ++k) {
-    step_state other = state;
+    tensorpar::exec::step_state other = state;
     (k == 0 ? other.step : k == 1 ? other.seed : other.micro_batch) = 5;
     CHECK(y != draws(0.3, 0, other));
   }
@@ -228,21 +229,21 @@ struct my_square {
   static constexpr auto name = "my_square";
   static constexpr auto notation = "... -> ...";
   static constexpr void describe(auto& s, auto&& visit) { visit("bias", s.bias); }
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr tensorpar::op::inference infer(shapes in) const { return in[0]; }
   i64 workspace(shapes in, shapes) const { return in[0].elements(); }
-  template <class Scalar> static void compute(kernel_call const& c, my_square const& op) {
+  template <class Scalar> static void compute(tensorpar::exec::kernel_call const& c, my_square const& op) {
     Scalar const* x = static_cast<Scalar const*>(c.in[0]);
     Scalar *y = static_cast<Scalar*>(c.out[0]), *scratch = static_cast<Scalar*>(c.workspace);
     for (i64 i = 0; i < c.out_block[0].elements(); ++i) scratch[i] = x[i] * x[i];
-    for (i64 i = 0; i < c.out_block[0].elements(); ++i) y[i] = scratch[i] + scalar_traits<Scalar>::from_double(op.bias);
+    for (i64 i = 0; i < c.out_block[0].elements(); ++i) y[i] = scratch[i] + tensorpar::exec::scalar_traits<Scalar>::from_double(op.bias);
   }
 };
 
 }  // namespace
 
 TEST_CASE("a user's own operator joins by a list; without it there is a clear error") {
-  using mine = compute::eigen<double, op_set<my_square>>;
-  static_assert(compute_policy<mine>);
+  using mine = compute::eigen<double, op::op_set<my_square>>;
+  static_assert(exec::compute_policy<mine>);
   auto x = tests::make_dense<double>(tests::whole({3}));
   x.real = {1, 2, 3};
   CHECK(tests::run_whole<mine>(my_square{0.5}, {x})[0].real == std::vector<double>{1.5, 4.5, 9.5});
@@ -250,9 +251,9 @@ TEST_CASE("a user's own operator joins by a list; without it there is a clear er
   std::mt19937_64 r(1);
   CHECK(tests::check_splits<mine>(my_square{0.5}, {tests::random_dense<double>({4, 6}, 1, r)}, {}, 0) == 5);
   CHECK_FALSE(policy::supports(my_square{}));
-  CHECK_FALSE(policy::supports(any_op{}));
-  any_op const o = my_square{};
-  kernel_call c;
+  CHECK_FALSE(policy::supports(op::any_op{}));
+  op::any_op const o = my_square{};
+  tensorpar::exec::kernel_call c;
   c.op = &o;
   CHECK_THROWS_WITH_AS(policy{}.run(c), doctest::Contains("no kernel for operator my_square"), error);
 }

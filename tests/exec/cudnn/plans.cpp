@@ -40,9 +40,9 @@ void check_attention(detail::cudnn_target const& gpu, attention_sizes const& s) 
     CHECK_MESSAGE(cudnn_plan::choose(detail::attention_backward(some, in_order), gpu, {room, in_order, true}), in_order);
   }
 }
-detail::convolution_sizes convolution_of(conv2d const& op, i64 n, i64 c, i64 side) {
+exec::detail::convolution_sizes convolution_of(conv2d const& op, i64 n, i64 c, i64 side) {
   auto const w = op.window();
-  tensor_block x, y;
+  op::tensor_block x, y;
   x.rank = y.rank = 4;
   i64 const images[] = {n, c, side, side}, results[] = {n, op.out, w.out_h(side), w.out_w(side)};
   for (int d = 0; d < 4; ++d) {

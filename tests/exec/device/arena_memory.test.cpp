@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <tensorpar/exec/device/arena_memory.hpp>
 
-using arena_memory = tensorpar::detail::arena_memory<>;
+using arena_memory = tensorpar::exec::detail::arena_memory<>;
 
 TEST_CASE("an arena is aligned, zero and of the size asked for") {
   for (tensorpar::i64 bytes : {1, 63, 64, 4097}) {

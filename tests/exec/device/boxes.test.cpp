@@ -7,12 +7,12 @@
 using namespace tensorpar;
 
 namespace {
-i64 volume(tensor_block const& b) {
+i64 volume(op::tensor_block const& b) {
   i64 n = 1;
   for (int d = 0; d < b.rank; ++d) n *= b.local[d];
   return n;
 }
-i64 position(tensor_block const& b, i64 const* at) {
+i64 position(op::tensor_block const& b, i64 const* at) {
   i64 p = 0;
   for (int d = 0; d < b.rank; ++d) p = p * b.local[d] + at[d] - b.offset[d];
   return p;
@@ -22,12 +22,12 @@ i64 position(tensor_block const& b, i64 const* at) {
 TEST_CASE("a box is copied and added where it lies, and nothing else is touched") {
   std::mt19937 draw(5);
   for (int turn = 0; turn < 300; ++turn) {
-    tensor_block box{}, a{}, b{};
+    op::tensor_block box{}, a{}, b{};
     box.rank = a.rank = b.rank = turn % 5;
     for (int d = 0; d < box.rank; ++d) {
       box.offset[d] = 2 + draw() % 3;
       box.local[d] = 1 + draw() % 4;
-      for (tensor_block* x : {&a, &b}) {       // sometimes exactly the box, so that rows grow together
+      for (op::tensor_block* x : {&a, &b}) {       // sometimes exactly the box, so that rows grow together
         i64 const before = draw() % 2 ? draw() % 3 : 0, after = draw() % 2 ? draw() % 3 : 0;
         x->offset[d] = box.offset[d] - before;
         x->local[d] = box.local[d] + before + after;
@@ -44,8 +44,8 @@ TEST_CASE("a box is copied and added where it lies, and nothing else is touched"
       want_copied[static_cast<std::size_t>(position(b, at))] = x;
       want_added[static_cast<std::size_t>(position(b, at))] += x;
     }
-    copy_box(box, a, src.data(), b, copied.data());
-    add_box(box, a, src.data(), b, added.data());
+    exec::copy_box(box, a, src.data(), b, copied.data());
+    exec::add_box(box, a, src.data(), b, added.data());
     CHECK(copied == want_copied);
     CHECK(added == want_added);
   }

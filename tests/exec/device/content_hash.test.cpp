@@ -7,7 +7,7 @@
 using namespace tensorpar;
 
 namespace {
-u64 whole(std::string const& s) { return content_hash().add(s.data(), s.size()).value(); }
+u64 whole(std::string const& s) { return exec::content_hash().add(s.data(), s.size()).value(); }
 }  // namespace
 
 TEST_CASE("pieces do not matter, every bit and the length do") {
@@ -17,7 +17,7 @@ TEST_CASE("pieces do not matter, every bit and the length do") {
     for (char& c : s) c = static_cast<char>(draw());
     u64 const h = whole(s);
     for (int turn = 0; turn < 5; ++turn) {
-      content_hash pieces;
+      exec::content_hash pieces;
       for (std::size_t at = 0; at < n;) {
         std::size_t const k = std::min<std::size_t>(1 + draw() % 11, n - at);
         pieces.add(s.data() + at, k);

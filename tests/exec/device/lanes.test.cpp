@@ -12,16 +12,16 @@ using namespace tests;
 
 namespace {
 
-bool overlap(std::vector<byte_range> const& a, std::vector<byte_range> const& b) {
-  for (byte_range x : a)
-    for (byte_range y : b) if (std::max(x.begin, y.begin) < std::min(x.end, y.end)) return true;
+bool overlap(std::vector<tensorpar::exec::byte_range> const& a, std::vector<tensorpar::exec::byte_range> const& b) {
+  for (tensorpar::exec::byte_range x : a)
+    for (tensorpar::exec::byte_range y : b) if (std::max(x.begin, y.begin) < std::min(x.end, y.end)) return true;
   return false;
 }
-bool conflict(lane_task const& a, lane_task const& b) {
+bool conflict(tensorpar::exec::lane_task const& a, tensorpar::exec::lane_task const& b) {
   return overlap(a.writes, b.writes) || overlap(a.reads, b.writes) || overlap(a.writes, b.reads);
 }
 /// Every pair looked at.
-std::vector<int> waits_of_pairs(std::vector<lane_task> const& tasks) {
+std::vector<int> waits_of_pairs(std::vector<tensorpar::exec::lane_task> const& tasks) {
   std::vector<int> r;
   for (std::size_t k = 0; k < tasks.size(); ++k) {
     int number = 0, wait = 0;
@@ -34,10 +34,10 @@ std::vector<int> waits_of_pairs(std::vector<lane_task> const& tasks) {
   }
   return r;
 }
-std::vector<lane_task> random_tasks(std::mt19937& draw) {
-  std::vector<lane_task> r(draw() % 30);
+std::vector<tensorpar::exec::lane_task> random_tasks(std::mt19937& draw) {
+  std::vector<tensorpar::exec::lane_task> r(draw() % 30);
   i64 const size = 1 + draw() % 60;
-  for (lane_task& t : r) {
+  for (tensorpar::exec::lane_task& t : r) {
     t.communicates = draw() % 3 == 0;
     for (auto* side : {&t.reads, &t.writes})
       for (auto n = draw() % 3; n-- > 0;) {
@@ -56,7 +56,7 @@ struct beside : comm::threads {
 /// The same over a slow network, and kernels that take a while too: then that both go on at once does not hang on a scheduler's luck.
 struct slow_kernels : compute::eigen<float> {
   static inline bool fail = false;                         // at the loss; nothing is slow then
-  void run(kernel_call const& c) const {
+  void run(tensorpar::exec::kernel_call const& c) const {
     if (fail && c.op->is<cross_entropy>()) throw error("no such label", "a kernel", "");
     if (fail) return compute::eigen<float>::run(c);
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -77,22 +77,24 @@ TEST_CASE("waits are those that a look at all pairs finds") {
   std::mt19937 draw(1);
   for (int trial = 0; trial < 3000; ++trial) {
     auto const tasks = random_tasks(draw);
-    CHECK(lane_waits(tasks) == waits_of_pairs(tasks));
+    CHECK(tensorpar::exec::lane_waits(tasks) == waits_of_pairs(tasks));
   }
-  CHECK(lane_waits({}).empty());
+  CHECK(tensorpar::exec::lane_waits({}).empty());
 }
 
 TEST_CASE("any progress of lanes that keep to the waits gives every byte what the sequence gives it") {
   std::mt19937 draw(2);
   for (int trial = 0; trial < 500; ++trial) {
     auto const tasks = random_tasks(draw);
-    auto const waits = lane_waits(tasks);
+    auto const waits = tensorpar::exec::lane_waits(tasks);
     auto run = [&](std::vector<std::size_t> const& order) {
       std::vector<u64> memory(64, 0);
       for (std::size_t k : order) {
         u64 seen = k + 1;
-        for (byte_range b : tasks[k].reads) for (i64 i = b.begin; i < b.end; ++i) seen = seen * 1000003 + memory[static_cast<std::size_t>(i)];
-        for (byte_range b : tasks[k].writes) for (i64 i = b.begin; i < b.end; ++i) memory[static_cast<std::size_t>(i)] = seen;
+        for (tensorpar::exec::byte_range b : tasks[k].reads)
+          for (i64 i = b.begin; i < b.end; ++i) seen = seen * 1000003 + memory[static_cast<std::size_t>(i)];
+        for (tensorpar::exec::byte_range b : tasks[k].writes)
+          for (i64 i = b.begin; i < b.end; ++i) memory[static_cast<std::size_t>(i)] = seen;
       }
       return memory;
     };
@@ -112,7 +114,7 @@ TEST_CASE("any progress of lanes that keep to the waits gives every byte what th
 }
 
 TEST_CASE("a lane waits for the other's progress, and no longer when they are stopped") {
-  lane_progress p;
+  tensorpar::exec::lane_progress p;
   CHECK(p.await(0, 0));
   std::vector<int> order;
   std::thread communicates([&] {
@@ -156,15 +158,15 @@ TEST_CASE("devices that communicate beside computing get what they get one after
   for (int trial = 0; trial < test_effort::cases(15); ++trial) {
     plan p = random_pipeline(g[0], {.devices = 2 + trial % 3}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);
     auto const run = [&](auto& e) {
       e.initialise(7);
       for (int k = 0; k < 2; ++k) e.step(random_batch(g[0], static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), 3), 0.125);
       return parameters_of(e);
     };
-    executor_of<prime_field> a(pipeline_pass(g[0], p));
-    executor_of<prime_field, beside> b(pipeline_pass(g[0], p));
+    executor_of<prime_field> a(tensorpar::passes::pipeline_pass(g[0], p));
+    executor_of<prime_field, beside> b(tensorpar::passes::pipeline_pass(g[0], p));
     bool const exact = run(a) == run(b);
     CHECK(exact);
   }

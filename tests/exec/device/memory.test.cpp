@@ -21,7 +21,7 @@ struct first_far : far_memory {
 template <class S> using far_executor = executor<far_compute<S>, far_threads>;
 }
 
-TEST_CASE_TEMPLATE("memory keeps bytes and moves boxes", M, host_memory, first_far) {
+TEST_CASE_TEMPLATE("memory keeps bytes and moves boxes", M, tensorpar::exec::host_memory, first_far) {
   check_bytes(M{}, 1);
   check_boxes<float>(M{}, 2);
   check_boxes<double>(M{}, 3);

@@ -27,8 +27,8 @@ using namespace tests;
 
 namespace {
 
-using narrow_teams = compute::teams<float, host_teams<>, op_set<>, bfloat16>;
-static_assert(compute_policy<narrow_teams>);
+using narrow_teams = compute::teams<float, exec::host_teams<>, op::op_set<>, bfloat16>;
+static_assert(exec::compute_policy<narrow_teams>);
 using narrow_executor = executor<narrow_teams, comm::threads>;
 
 training_options options(optimizer_kind kind, double clip = 0, int micro_batches = 1) {
@@ -88,7 +88,7 @@ void run_by_both(graph_node const& n, std::vector<both>& in, std::vector<both>& 
   for (both const& x : in) in_shapes.push_back(x.exact.block.local_shape());
   for (both const& x : out) out_shapes.push_back(x.exact.block.local_shape());
   shapes const is{in_shapes.data(), static_cast<int>(in_shapes.size())}, os{out_shapes.data(), static_cast<int>(out_shapes.size())};
-  step_state state;
+  tensorpar::exec::step_state state;
   state.step = 7;
   state.seed = 11;
   state.learning_rate = 0.25;
@@ -96,11 +96,11 @@ void run_by_both(graph_node const& n, std::vector<both>& in, std::vector<both>& 
     using policy_type = std::remove_cvref_t<decltype(policy)>;
     std::vector<void const*> in_at;
     std::vector<void*> out_at;
-    std::vector<tensor_block> in_block, out_block;
+    std::vector<op::tensor_block> in_block, out_block;
     for (both& x : in) { in_at.push_back(place(x)); in_block.push_back(x.exact.block); }
     for (both& x : out) { out_at.push_back(place(x)); out_block.push_back(x.exact.block); }
     std::vector<std::byte> room(static_cast<std::size_t>(policy_type::workspace(n.op, is, os)) * scalar + 64);
-    kernel_call c;
+    tensorpar::exec::kernel_call c;
     c.op = &n.op;
     c.inputs = static_cast<int>(in.size());
     c.outputs = static_cast<int>(out.size());
@@ -158,12 +158,12 @@ TEST_CASE("over double and in the prime field a graph in bf16 is the graph, unde
       training_options const o = options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1);
       plan p = with(random_plan(mixed_precision(g), 1 + trial % 6, draw), o);
       for (op_strategy& c : p.nodes) {
-        c.zero = static_cast<zero_stage>(draw() % 3);
+        c.zero = static_cast<ir::zero_stage>(draw() % 3);
         c.recompute = draw() % 2;
       }
       CAPTURE(trial);
       training_graph const plain = differentiate(g, o), narrow = differentiate(mixed_precision(g), o);
-      planned_step const step = memory_pass(narrow, p);
+      planned_step const step = passes::memory_pass(narrow, p);
       auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
       CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
       executor_of<prime_field> a(step.graph, step.plan), b(plain, with(serial_plan(g), o));
@@ -197,19 +197,19 @@ TEST_CASE("every operator of a step in bf16 computes what double does, but for r
 
 TEST_CASE("every operator of the library but attention in parts, and what its derivative emits") {
   std::mt19937_64 r(10);
-  std::set<std::string> left = names_of(forward_operators{});
+  std::set<std::string> left = names_of(op::forward_operators{});
   for (sample const& s : forward_samples()) {
     if (!narrow_teams::supports_narrow(s.op)) continue;
     computation_graph g;
     std::vector<int> operands;
     auto const own = [&](char const* name) { return name + std::to_string(g.values.size()); };
     for (shape const& x : s.in)
-      operands.push_back(is_integer(x.type) ? g.add_input(own("i"), x) : g.add_parameter(own("p"), x, init::normal_02));
+      operands.push_back(is_integer(x.type) ? g.add_input(own("i"), x) : g.add_parameter(own("p"), x, op::init::normal_02));
     CAPTURE(spell(s.op));
     int loss = -1;
     for (int y : g.node(g.add(s.op, operands)).out) {
       if (is_integer(g.type(y).type)) continue;
-      bool const is_loss = s.op.is<cross_entropy>() || s.op.is<mean_squared_error>(), sums = s.op.is<channel_moments>();
+      bool const is_loss = s.op.is<cross_entropy>() || s.op.is<mean_squared_error>(), sums = s.op.is<op::channel_moments>();
       // what stays in f32 goes on through f32 alone
       int const l = is_loss ? y
                     : sums  ? out(g, g.add(contraction("ab,ab->"), {y, y}))
@@ -241,9 +241,9 @@ TEST_CASE("pipelines in bf16 are the pipelines, and train") {
       plan p = random_pipeline(half, {.devices = 2 + trial % 4, .sizes = false}, 1, i64{1} << (trial % 3), draw);
       p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       if (trial % 2)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 2 == 0};
       CAPTURE(trial);
-      planned_step const s = pipeline_pass(half, p);
+      planned_step const s = passes::pipeline_pass(half, p);
       auto const found = check(s.graph, s.plan, unroll(s));
       CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
       int const parts = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
@@ -319,7 +319,7 @@ TEST_CASE("many ranks in one memory move and add bf16 numbers too") {
   training_options const o = options(optimizer_kind::adamw, 0.5);
   for (int trial = 0; trial < test_effort::cases(4); ++trial) {
     plan const p = with(random_plan(mixed_precision(g), 2 + trial, draw), o);
-    executor<narrow_teams, comm::virtual_ranks<host_memory>> a(differentiate(mixed_precision(g), o), p);
+    executor<narrow_teams, comm::virtual_ranks<exec::host_memory>> a(differentiate(mixed_precision(g), o), p);
     narrow_executor b(differentiate(mixed_precision(g), o), p);
     CHECK(train(a, 2) == train(b, 2));
   }
@@ -329,7 +329,7 @@ TEST_CASE("updates too small for a bf16 weight add up in its master") {
   computation_graph g;
   int const x = g.add_input("x", {1, 1});
   int const y = g.add_input("y", {1, 1});
-  int const w = g.add_parameter("w", {1, 1}, init::ones);
+  int const w = g.add_parameter("w", {1, 1}, tensorpar::op::init::ones);
   int const v = g.add(contraction("bi,oi->bo"), {x, w});
   int const l = g.add(mean_squared_error{}, {out(g, v), y});
   g.add_output("loss", out(g, l));
@@ -375,7 +375,7 @@ TEST_CASE("weights from elsewhere reach their masters, and what was fetched chan
   auto const check = [&](auto&& run) {
     using scalar = typename std::remove_cvref_t<decltype(run)>::scalar;
     training_graph const& t = run.graph();
-    std::vector<int> const master = detail::masters_of(t.graph);
+    std::vector<int> const master = exec::detail::masters_of(t.graph);
     auto const of_role = [&](value_role r) {
       std::vector<std::vector<scalar>> all;
       for (int x = 0; x < static_cast<int>(t.graph.values.size()); ++x) if (t.graph.value(x).role == r) all.push_back(run.fetch(x));
@@ -401,7 +401,7 @@ TEST_CASE("weights from elsewhere reach their masters, and what was fetched chan
   check(narrow_executor(differentiate(g, o), with(random_plan(g, 4, draw), o)));
   check(executor_of<double>(differentiate(g, o), with(random_plan(g, 3, draw), o)));
   plan saving = with(random_plan(g, 4, draw), o);
-  for (op_strategy& c : saving.nodes) c.zero = zero_stage::updates;
+  for (op_strategy& c : saving.nodes) c.zero = ir::zero_stage::updates;
   check(narrow_executor(differentiate(g, o), saving));
 }
 
@@ -440,7 +440,7 @@ TEST_CASE("who cannot compute with two bytes says so, and names the operator") {
   CHECK(refusal([&] { forward_pass<compute::eigen<float>>{g}; }).find("forward_pass") != std::string::npos);
   computation_graph h;
   int const q = h.add_input("q", {2, 3, 8}), k = h.add_input("k", {2, 2, 4, 8});
-  h.add_output("y", out(h, h.add(attention_finish{2}, {out(h, h.add(attention_parts{2}, {q, k, k}))})));
+  h.add_output("y", out(h, h.add(tensorpar::op::attention_finish{2}, {out(h, h.add(tensorpar::op::attention_parts{2}, {q, k, k}))})));
   CHECK(refusal([&] { forward_pass<narrow_teams>{mixed_precision(h)}; }).find("attention_parts") != std::string::npos);
   computation_graph mixed;
   int const m = mixed.add_input("m", {4, 2});

@@ -5,15 +5,15 @@
 using namespace tensorpar;
 
 TEST_CASE("philox4x32-10 gives the published answers") {   // kat_vectors of Random123
-  CHECK(philox({0, 0, 0, 0}, 0, 0) == random_words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffff, 0xffffffff) ==
-        random_words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-  CHECK(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0) ==
-        random_words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  CHECK(exec::philox({0, 0, 0, 0}, 0, 0) == exec::random_words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(exec::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffff, 0xffffffff) ==
+        exec::random_words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(exec::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0) ==
+        exec::random_words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
 TEST_CASE("uniform and normal numbers have their moments, and streams differ") {
-  random_stream const a{1, 2}, b{1, 3}, c{2, 2};
+  exec::random_stream const a{1, 2}, b{1, 3}, c{2, 2};
   double u1 = 0, u2 = 0, n1 = 0, n2 = 0, n4 = 0, cross = 0;
   int const n = 40000;
   for (int i = 0; i < n; ++i) {
@@ -40,18 +40,18 @@ TEST_CASE("uniform and normal numbers have their moments, and streams differ") {
 
 TEST_CASE("initial values") {
   shape const s{20, 50, 8};
-  CHECK(initial_value(init::zeros, s, 3, 1, 2) == 0);
-  CHECK(initial_value(init::ones, s, 3, 1, 2) == 1);
+  CHECK(exec::initial_value(op::init::zeros, s, 3, 1, 2) == 0);
+  CHECK(exec::initial_value(op::init::ones, s, 3, 1, 2) == 1);
   double he = 0, small = 0;
   int const n = 8000;
   for (u64 i = 0; i < 8000; ++i) {
-    double const x = initial_value(init::fan_in, s, i, 1, 2), y = initial_value(init::normal_02, s, i, 1, 2);
+    double const x = exec::initial_value(op::init::fan_in, s, i, 1, 2), y = exec::initial_value(op::init::normal_02, s, i, 1, 2);
     he += x * x / n;
     small += y * y / n;
-    CHECK(x == initial_value(init::fan_in, s, i, 1, 2));
+    CHECK(x == exec::initial_value(op::init::fan_in, s, i, 1, 2));
   }
   CHECK(he == doctest::Approx(2.0 / 400).epsilon(0.06));
   CHECK(small == doctest::Approx(0.0004).epsilon(0.06));
-  CHECK(initial_value(init::fan_in, s, 0, 1, 2) != initial_value(init::fan_in, s, 0, 1, 3));
-  CHECK(initial_value(init::fan_in, s, 0, 1, 2) != initial_value(init::fan_in, s, 0, 2, 2));
+  CHECK(exec::initial_value(op::init::fan_in, s, 0, 1, 2) != exec::initial_value(op::init::fan_in, s, 0, 1, 3));
+  CHECK(exec::initial_value(op::init::fan_in, s, 0, 1, 2) != exec::initial_value(op::init::fan_in, s, 0, 2, 2));
 }

@@ -6,7 +6,7 @@
 using namespace tensorpar;
 
 TEST_CASE("real functions and their slopes") {
-  using real = scalar_traits<double>;
+  using real = exec::scalar_traits<double>;
   for (double x = -6; x <= 6; x += 0.25) {
     double const h = 1e-6;
     CHECK((real::gelu(x + h) - real::gelu(x - h)) / (2 * h) == doctest::Approx(real::gelu_slope(x)).epsilon(1e-7));
@@ -19,11 +19,11 @@ TEST_CASE("real functions and their slopes") {
   CHECK(real::sigmoid(-800) == 0);
   CHECK(real::sigmoid(800) == 1);
   CHECK(real::rsqrt(4) == 0.5);
-  CHECK(scalar_traits<float>::not_below_zero(-1e-9f) == 0);
+  CHECK(exec::scalar_traits<float>::not_below_zero(-1e-9f) == 0);
 }
 
 TEST_CASE("in the field functions are fixed, sharding out, and different from each other") {
-  using field = scalar_traits<prime_field>;
+  using field = exec::scalar_traits<prime_field>;
   std::vector<prime_field (*)(prime_field)> const functions{field::exp,  field::log,        field::tanh, field::sqrt,       field::rsqrt,
                                                             field::sigmoid, field::relu, field::relu_slope, field::gelu, field::gelu_slope};
   std::set<u64> values;

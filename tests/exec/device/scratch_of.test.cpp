@@ -62,16 +62,16 @@ computation_graph drawn(std::mt19937& draw) {
 
 /// What holds of a plan that was said to fit. `declared`: what rewrites begin with.
 void check_fits(computation_graph const& declared, computation_graph const& graph, plan p, machine const& on) {
-  scratch_space const scratch = scratch_of<policy>();
+  scratch_space const scratch = exec::scratch_of<policy>();
   CHECK(p.scratch == "eigen<float>");
-  planned_step const s = step_for<policy>(graph, p);
+  planned_step const s = exec::step_for<policy>(graph, p);
   CHECK(s.program.scratch);
   CHECK(step_of(graph, p, "loss", scratch).program.arena == s.program.arena);
   require_accepted(check(s.graph, s.plan, s.program), "plan");                   // says what devices lack, too
   executor_type const run(s);
   CHECK(run.allocated_bytes() == s.program.arena);
   for (int d = 0; d < on.size(); ++d) CHECK(run.allocated_bytes()[static_cast<std::size_t>(d)] <= on.kind_of(d).memory);
-  CHECK(largest(fused<policy>(s.program, on).arena) <= on.kind_of(0).memory);
+  CHECK(largest(exec::fused<policy>(s.program, on).arena) <= on.kind_of(0).memory);
   seal(graph, p, "loss", scratch);
   CHECK(p.peak_bytes == s.program.arena);
   CHECK(decode(encode(p), "plan") == p);
@@ -87,24 +87,24 @@ TEST_CASE("a limit that the arenas fill without scratch: a plan whose executor s
   int fit = 0, none = 0, short_of = 0;
   computation_graph const g = convolutions(6, 3, 5, 6);
   for (int n : {1, 2, 3}) {
-    search_result const free = optimize(g, cores(n, i64{1} << 30), analytical{});
+    search_result const free = optimize(g, cores(n, i64{1} << 30), cost::analytical{});
     CHECK(free.plan.scratch.empty());
     i64 const most = largest(step_of(g, free.plan).program.arena);
     machine const on = cores(n, most);
-    search_result const plain = optimize(g, on, analytical{});
+    search_result const plain = optimize(g, on, cost::analytical{});
     REQUIRE(plain.feasible());
-    short_of += largest(step_for<policy>(g, plain.plan).program.arena) > most;   // as it says: scratch is not counted
+    short_of += largest(exec::step_for<policy>(g, plain.plan).program.arena) > most;   // as it says: scratch is not counted
     search_options o;
-    o.scratch = scratch_of<policy>();
-    search_result const r = optimize(g, on, analytical{}, o);
+    o.scratch = exec::scratch_of<policy>();
+    search_result const r = optimize(g, on, cost::analytical{}, o);
     for (i64 times : {1, 2, 4}) {
       machine const larger = cores(n, most * times);
-      search_result const x = optimize(g, larger, analytical{}, o);
+      search_result const x = optimize(g, larger, cost::analytical{}, o);
       CHECK(x.feasible() >= r.feasible());
       ++(x.feasible() ? fit : none);
       if (x.feasible()) {
         check_fits(g, g, x.plan, larger);
-        CHECK(largest(x.cost.bytes) == largest(step_for<policy>(g, x.plan).program.arena));
+        CHECK(largest(x.cost.bytes) == largest(exec::step_for<policy>(g, x.plan).program.arena));
       } else {
         CHECK(x.infeasible->missing > 0);
       }
@@ -123,42 +123,42 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
     computation_graph const g = drawn(draw);
     int const n = 1 + static_cast<int>(draw() % 4);
     search_options o;
-    o.scratch = scratch_of<policy>();
+    o.scratch = exec::scratch_of<policy>();
     o.optimizer.kind = draw() % 2 ? optimizer_kind::adamw : optimizer_kind::sgd;
     o.micro_batches = 1 + static_cast<int>(draw() % 2);
-    i64 const most = largest(optimize(g, cores(n, i64{1} << 30), analytical{}, o).cost.bytes);
+    i64 const most = largest(optimize(g, cores(n, i64{1} << 30), cost::analytical{}, o).cost.bytes);
     machine const on = cores(n, most * static_cast<i64>(30 + draw() % 80) / 100);
-    search_result const r = optimize(g, on, analytical{}, o);
+    search_result const r = optimize(g, on, cost::analytical{}, o);
     ++(r.feasible() ? fit : none);
     if (!r.feasible()) continue;
     saving += r.plan.saves_memory();
     check_fits(g, g, r.plan, on);
     for (int d = 0; d < n; ++d) {                                                // devices that idle are said to take what others do
       std::size_t const k = static_cast<std::size_t>(d);
-      CHECK(r.cost.bytes[k] >= step_for<policy>(g, r.plan).program.arena[k]);
+      CHECK(r.cost.bytes[k] >= exec::step_for<policy>(g, r.plan).program.arena[k]);
     }
-    for (baseline const& b : strategies(g, on, analytical{}, o)) {
+    for (baseline const& b : strategies(g, on, cost::analytical{}, o)) {
       plan p = r.plan;
       p.nodes = b.nodes;
       p.node_order.clear();
-      CHECK(largest(b.cost.bytes) == largest(step_for<policy>(g, p).program.arena));
+      CHECK(largest(b.cost.bytes) == largest(exec::step_for<policy>(g, p).program.arena));
     }
   }
   for (int trial = 0; trial < test_effort::cases(5); ++trial) {
     CAPTURE(trial);
     computation_graph const g = trial % 2 ? attentive(1, 8, 3) : convolutions(1, 3, 5, 6);
-    training_problem const asked{.graph = g, .samples = 8, .scratch = scratch_of<policy>()};
+    training_problem const asked{.graph = g, .samples = 8, .scratch = exec::scratch_of<policy>()};
     planning_options o;
     o.knobs.max_placed = 1 << 12;
     machine on = cores(2, i64{1} << 30);
     on.links[0].bandwidth = 1e8;
-    i64 const most = largest(plan_training(asked, on, analytical{}, o).arena());
+    i64 const most = largest(plan_training(asked, on, cost::analytical{}, o).arena());
     on.kinds[0].memory = most * static_cast<i64>(50 + draw() % 60) / 100;
     o.effort = effort::thorough;
-    planned const r = plan_training(asked, on, analytical{}, o);
+    planned const r = plan_training(asked, on, cost::analytical{}, o);
     ++(r.feasible() ? fit : none);
     if (!r.feasible()) continue;
-    CHECK(r.arena() == step_for<policy>(r.graph, r.plan).program.arena);
+    CHECK(r.arena() == exec::step_for<policy>(r.graph, r.plan).program.arena);
     CHECK(r.plan.batch == 8);
     piped += !r.plan.pipeline.empty();
     saving += r.plan.saves_memory();
@@ -174,23 +174,24 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
 TEST_CASE("rules of another size of numbers and without a name are refused; so is another policy's count") {
   computation_graph const g = convolutions(2, 1, 3, 4);
   search_options o;
-  o.scratch = scratch_of<compute::eigen<double>>();
+  o.scratch = exec::scratch_of<compute::eigen<double>>();
   CHECK(o.scratch.policy == "eigen<double>");
-  CHECK_THROWS_WITH_AS(optimize(g, cores(1, i64{1} << 30), analytical{}, o),
+  CHECK_THROWS_WITH_AS(optimize(g, cores(1, i64{1} << 30), cost::analytical{}, o),
                        "scratch space of eigen<double>, whose numbers have 8 bytes, for numbers of 4 (at optimize); valid: scalar_bytes = 8", error);
   o.scalar_bytes = 8;
-  plan p = optimize(g, cores(1, i64{1} << 30), analytical{}, o).plan;
-  CHECK(step_for<compute::eigen<double>>(g, p).program.arena == step_of(g, p, "loss", o.scratch).program.arena);
+  plan p = optimize(g, cores(1, i64{1} << 30), cost::analytical{}, o).plan;
+  CHECK(exec::step_for<compute::eigen<double>>(g, p).program.arena == step_of(g, p, "loss", o.scratch).program.arena);
   scratch_space named = o.scratch;
   named.policy = "another";
-  CHECK_THROWS_WITH_AS(seal(g, p, "loss", named), doctest::Contains("the plan counts the scratch space of eigen<double>, given is that of another"), error);
+  CHECK_THROWS_WITH_AS(seal(g, p, "loss", named),
+                       doctest::Contains("the plan counts the scratch space of eigen<double>, given is that of another"), error);
   CHECK_THROWS_WITH_AS(seal(g, p), doctest::Contains("given is that of no policy"), error);
   named.policy.clear();
   o.scratch = named;
-  CHECK_THROWS_WITH_AS(optimize(g, cores(1, i64{1} << 30), analytical{}, o), doctest::Contains("without the name"), error);
-  o.scratch = scratch_of<compute::eigen<double>>();
+  CHECK_THROWS_WITH_AS(optimize(g, cores(1, i64{1} << 30), cost::analytical{}, o), doctest::Contains("without the name"), error);
+  o.scratch = exec::scratch_of<compute::eigen<double>>();
   seal(g, p, "loss", o.scratch);
-  named = {"eigen<double>", [](any_op const&, shapes, shapes) { return i64{64}; }, 8};   // as of another version
+  named = {"eigen<double>", [](op::any_op const&, shapes, shapes) { return i64{64}; }, 8};   // as of another version
   auto const found = check_certificate(g, p, named);
   REQUIRE(!found.empty());
 }
@@ -198,10 +199,10 @@ TEST_CASE("rules of another size of numbers and without a name are refused; so i
 TEST_CASE("summaries say whose scratch is in the arenas") {
   computation_graph const g = convolutions(2, 1, 3, 4);
   search_options o;
-  plan p = optimize(g, cores(1, i64{1} << 30), analytical{}, o).plan;
-  auto const said = [](planned_step const& s) { return summary_of("", s.graph, s.plan, s.program, {}).scratch; };
+  plan p = optimize(g, cores(1, i64{1} << 30), cost::analytical{}, o).plan;
+  auto const said = [](planned_step const& s) { return report::summary_of("", s.graph, s.plan, s.program, {}).scratch; };
   CHECK(said(step_of(g, p)) == "kernels' scratch is not counted");
-  CHECK(said(step_for<policy>(g, p)) == "with kernels' scratch");
+  CHECK(said(exec::step_for<policy>(g, p)) == "with kernels' scratch");
   p.scratch = "eigen<float>";
-  CHECK(said(step_for<policy>(g, p)) == "with the scratch of eigen<float>");
+  CHECK(said(exec::step_for<policy>(g, p)) == "with the scratch of eigen<float>");
 }

@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("a run resumed under another plan equals the uninterrupted on
       o.optimizer.eps = 1e-3;  // a gradient that is zero but for rounding stays small after AdamW's division
       plan four = random_plan(g, 4, draw), two = random_plan(g, 2, draw), one = serial_plan(g);
       four.optimizer = two.optimizer = one.optimizer = o.optimizer;
-      for (op_strategy& c : four.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& c : four.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
       scratch_folder const folder;
       executor_of<S> through(differentiate(g, o), four);
       through.initialise(7);
@@ -99,7 +99,7 @@ TEST_CASE("another number of micro-batches is the same model") {
   computation_graph const g = residual_mlp();
   training_options once, twice;
   twice.micro_batches = 2;
-  CHECK(training_hash(differentiate(g, once)) == training_hash(differentiate(g, twice)));
+  CHECK(tensorpar::ir::training_hash(differentiate(g, once)) == tensorpar::ir::training_hash(differentiate(g, twice)));
   computation_graph const other = [] {  // the same graph bound to half of the rows
     computation_graph h;
     int const x = h.add_input("x", {12, 48}), labels = h.add_input("labels", shape({12}, dtype::i32));
@@ -114,8 +114,8 @@ TEST_CASE("another number of micro-batches is the same model") {
     return h;
   }();
   CHECK(g.hash() != other.hash());
-  CHECK(training_hash(differentiate(g)) == training_hash(differentiate(other)));
-  CHECK(training_hash(differentiate(g)) != training_hash(differentiate(small_cnn())));
+  CHECK(tensorpar::ir::training_hash(differentiate(g)) == tensorpar::ir::training_hash(differentiate(other)));
+  CHECK(tensorpar::ir::training_hash(differentiate(g)) != tensorpar::ir::training_hash(differentiate(small_cnn())));
 }
 
 TEST_CASE("the newest complete checkpoint is found, older ones go") {
@@ -127,8 +127,9 @@ TEST_CASE("the newest complete checkpoint is found, older ones go") {
     run.set(n);
     save_checkpoint(run, dir, 2);
   }
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"step-10", "step-2"});
-  CHECK(detail::names_in(dir + "/step-10") == std::vector<std::string>{"manifest.json", "optimizer.safetensors", "parameters.safetensors"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"step-10", "step-2"});
+  CHECK(tensorpar::exec::detail::names_in(dir + "/step-10")
+        == std::vector<std::string>{"manifest.json", "optimizer.safetensors", "parameters.safetensors"});
   CHECK(latest_checkpoint(dir).path == dir + "/step-10");  // by number, not by name
   small_run back;
   CHECK(load_checkpoint(back, dir + "/step-2").manifest.step == 2);
@@ -145,33 +146,35 @@ TEST_CASE("the newest complete checkpoint is found, older ones go") {
   REQUIRE(f.skipped.size() == 1);
   CHECK(f.skipped[0].find("the file has 1 bytes (at " + dir + "/step-10/parameters.safetensors); valid: ") == 0);
   save_checkpoint(back, dir);  // the same step again
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"step-2"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"step-2"});
   back.set(3);
   back.at.begin()->second[0] = 5;  // same step, other content: replaced
   save_checkpoint(back, dir, 1);
   back.set(3);
   save_checkpoint(back, dir, 1);
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"step-3"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"step-3"});
   small_run third;
   load_checkpoint(third, dir);
   CHECK(third.whole());
 
   // what a crash between two renames leaves: the old one set aside, the new one not yet in place
-  detail::rename_path(dir + "/step-3", dir + "/step-3.old");
+  tensorpar::exec::detail::rename_path(dir + "/step-3", dir + "/step-3.old");
   CHECK(latest_checkpoint(dir).path == dir + "/step-3.old");
   save_checkpoint(back, dir);
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"step-3"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"step-3"});
   // both there, the new one damaged
   std::filesystem::copy(dir + "/step-3", dir + "/step-3.old");
   write_bytes(dir + "/step-3/manifest.json", "{");
   CHECK(latest_checkpoint(dir).path == dir + "/step-3.old");
   save_checkpoint(back, dir);
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"step-3"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"step-3"});
   // names that are not ours are left alone
-  for (char const* name : {"step-", "step-x", "step-07", "step-99999999999999999999", "notes"}) detail::make_folders(dir + "/" + name);
+  for (char const* name : {"step-", "step-x", "step-07", "step-99999999999999999999", "notes"})
+    tensorpar::exec::detail::make_folders(dir + "/" + name);
   back.set(4);
   save_checkpoint(back, dir, 1);
-  CHECK(detail::names_in(dir) == std::vector<std::string>{"notes", "step-", "step-07", "step-4", "step-99999999999999999999", "step-x"});
+  CHECK(tensorpar::exec::detail::names_in(dir) == std::vector<std::string>{"notes", "step-", "step-07", "step-4",
+                                                                           "step-99999999999999999999", "step-x"});
 }
 
 TEST_CASE("damage is found: any byte, any cut") {
@@ -226,15 +229,16 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
 
   // Forged ones, with hashes that fit: the payload itself is looked at.
   auto const forge = [&](auto const& change, int which) {
-    checkpoint_manifest m = detail::sound_manifest(path);
+    tensorpar::exec::checkpoint_manifest m = detail::sound_manifest(path);
     scratch_folder const copy;
-    std::vector<stored_tensors> headers;
-    for (int k : {0, 1}) headers.push_back(safetensors_file(path + "/" + m.files[static_cast<std::size_t>(k)].name).header());
+    std::vector<tensorpar::exec::stored_tensors> headers;
+    for (int k : {0, 1})
+      headers.push_back(tensorpar::exec::safetensors_file(path + "/" + m.files[static_cast<std::size_t>(k)].name).header());
     change(m, headers[static_cast<std::size_t>(which)]);
     for (std::size_t k = 0; k < 2; ++k) {
-      safetensors_writer w(copy / detail::payload_names[k], headers[k]);
-      for (stored_tensor const& t : headers[k].tensors) {
-        if (t.type == stored_type::f64)
+      tensorpar::exec::safetensors_writer w(copy / detail::payload_names[k], headers[k]);
+      for (tensorpar::exec::stored_tensor const& t : headers[k].tensors) {
+        if (t.type == tensorpar::exec::stored_type::f64)
           w.write(std::vector<double>(static_cast<std::size_t>(t.elements())));
         else
           w.write(std::vector<float>(static_cast<std::size_t>(t.elements())));
@@ -245,31 +249,34 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
         m.files[k].hash = w.hash();
       }
     }
-    write_bytes(copy / "manifest.json", encode(m).dump());
+    write_bytes(copy / "manifest.json", tensorpar::exec::encode(m).dump());
     std::string const said = load_refused(run, copy.path());
     return said.substr(0, said.find(" (at ")) + said.substr(std::min(said.size(), said.find("; valid")));
   };
-  using manifest = checkpoint_manifest;
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.pop_back(); }, 0) == "a tensor is missing; valid: every parameter of the model");
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.pop_back(); }, 1) ==
+  using manifest = tensorpar::exec::checkpoint_manifest;
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors& h) { h.tensors.pop_back(); }, 0)
+        == "a tensor is missing; valid: every parameter of the model");
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors& h) { h.tensors.pop_back(); }, 1) ==
         "a tensor is missing; valid: every optimizer state of the model");
   CHECK(forge(
-            [](manifest&, stored_tensors& h) {
-              h.tensors.push_back({"more", stored_type::f64, {2}, 0, 0});
+            [](manifest&, tensorpar::exec::stored_tensors& h) {
+              h.tensors.push_back({"more", tensorpar::exec::stored_type::f64, {2}, 0, 0});
             },
             0) == "a tensor that the model does not have; valid: the model's own tensors alone");
-  CHECK(forge([](manifest&, stored_tensors& h) { std::swap(h.tensors[0].extents[0], h.tensors[0].extents[1]); }, 0) ==
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors& h) { std::swap(h.tensors[0].extents[0], h.tensors[0].extents[1]); }, 0) ==
         "a tensor of shape [3,6]; valid: [6,3]");
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors[0].extents = {18}; }, 1) == "a tensor of shape [18]; valid: [6,3]");
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors[0].type = stored_type::f32; }, 0) == "elements of type F32; valid: F64");
-  CHECK(forge([](manifest& m, stored_tensors&) { m.files.pop_back(); }, 0).find("not the files of a checkpoint") == 0);
-  CHECK(forge([](manifest&, stored_tensors&) {}, 0) == "");  // the forger's tools work
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors& h) { h.tensors[0].extents = {18}; }, 1)
+        == "a tensor of shape [18]; valid: [6,3]");
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors& h) { h.tensors[0].type = tensorpar::exec::stored_type::f32; }, 0)
+        == "elements of type F32; valid: F64");
+  CHECK(forge([](manifest& m, tensorpar::exec::stored_tensors&) { m.files.pop_back(); }, 0).find("not the files of a checkpoint") == 0);
+  CHECK(forge([](manifest&, tensorpar::exec::stored_tensors&) {}, 0) == "");  // the forger's tools work
 
   auto const edited = [&](std::string const& from, std::string const& to) {
     std::string text = bytes_of_file(path + "/manifest.json");
     text.replace(text.find(from), from.size(), to);
     try {
-      decode_manifest(text, "m");
+      tensorpar::exec::decode_manifest(text, "m");
     } catch (error const& e) { return std::string(e.what()); }
     return std::string();
   };
@@ -286,7 +293,7 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
 TEST_CASE("manifests survive, at the ends of their ranges too") {
   std::mt19937_64 draw(8);
   for (int trial = 0; trial < 200; ++trial) {
-    checkpoint_manifest m;
+    tensorpar::exec::checkpoint_manifest m;
     m.step = draw() >> draw() % 64;
     m.seed = trial == 0 ? ~u64{0} : draw();
     m.model = "a \"model\" \xc3\xa4 " + std::to_string(draw() % 100);
@@ -294,19 +301,19 @@ TEST_CASE("manifests survive, at the ends of their ranges too") {
     m.optimizer = static_cast<optimizer_kind>(draw() % 3);
     m.scalar = "F32";
     for (u64 n = draw() % 4; n > 0; --n) m.files.push_back({"file-" + std::to_string(n), draw(), draw()});
-    CHECK(decode_manifest(encode(m).dump(static_cast<int>(draw() % 3) - 1), "m") == m);
+    CHECK(tensorpar::exec::decode_manifest(tensorpar::exec::encode(m).dump(static_cast<int>(draw() % 3) - 1), "m") == m);
   }
-  checkpoint_manifest m;
+  tensorpar::exec::checkpoint_manifest m;
   m.model = "\xff";
-  CHECK_THROWS_WITH_AS(encode(m), doctest::Contains("UTF-8"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::exec::encode(m), doctest::Contains("UTF-8"), error);
 }
 
 TEST_CASE("two processes do not save to one folder") {
   scratch_folder const folder;
-  detail::folder_lock const other(folder.path());  // locks belong to open files, so this stands for another process
+  tensorpar::exec::detail::folder_lock const other(folder.path());  // locks belong to open files, so this stands for another process
   small_run run;
   CHECK_THROWS_WITH_AS(save_checkpoint(run, folder.path()), doctest::Contains("another process is saving here"), error);
-  CHECK(detail::names_in(folder.path()).empty());
+  CHECK(tensorpar::exec::detail::names_in(folder.path()).empty());
 }
 
 TEST_CASE("a disk that is full leaves the old checkpoint") {
@@ -323,7 +330,7 @@ TEST_CASE("a disk that is full leaves the old checkpoint") {
     run.set(2);
     try {
       save_checkpoint(run, folder.path());
-    } catch (error const&) { ::_exit(detail::names_in(folder.path()).size() == 1 ? 7 : 8); }
+    } catch (error const&) { ::_exit(tensorpar::exec::detail::names_in(folder.path()).size() == 1 ? 7 : 8); }
     ::_exit(9);
   }
   int status = 0;
@@ -369,7 +376,7 @@ TEST_CASE("a process killed at any system call of a save leaves a complete check
       if (done || n % 3 == 0) {  // the next save works, and sweeps up
         run.set(s.next + 1);
         save_checkpoint(run, folder.path(), 1);
-        CHECK(detail::names_in(folder.path()) == std::vector<std::string>{"step-" + std::to_string(s.next + 1)});
+        CHECK(tensorpar::exec::detail::names_in(folder.path()) == std::vector<std::string>{"step-" + std::to_string(s.next + 1)});
       }
       if (done) break;
       REQUIRE(n < 2000);

@@ -8,7 +8,7 @@ using namespace tensorpar;
 TEST_CASE("names of checkpoints: newest first, what is being replaced after its replacement, others not at all") {
   tests::scratch_folder const dir;
   for (char const* n : {"step-2", "step-10", "step-10.old", "step-", "step-x", "step-07", "step-3.tmp", ".step-99", "notes"})
-    detail::make_folders(dir / n);
+    exec::detail::make_folders(dir / n);
   std::vector<std::string> names;
   for (detail::step_folder const& s : detail::step_folders(dir.path())) names.push_back(s.name());
   CHECK(names == std::vector<std::string>{"step-10", "step-10.old", "step-2"});
@@ -17,8 +17,8 @@ TEST_CASE("names of checkpoints: newest first, what is being replaced after its 
 TEST_CASE("unfinished and unreadable checkpoints are passed over, each with its reason") {
   tests::scratch_folder const dir;
   CHECK(!latest_checkpoint(dir / "none"));
-  detail::make_folders(dir / "step-1");
-  detail::make_folders(dir / "step-2");
+  exec::detail::make_folders(dir / "step-1");
+  exec::detail::make_folders(dir / "step-2");
   tests::write_bytes(dir / "step-2/manifest.json", "{");
   found_checkpoint const found = latest_checkpoint(dir.path());
   CHECK(!found);
@@ -27,7 +27,7 @@ TEST_CASE("unfinished and unreadable checkpoints are passed over, each with its 
   CHECK(found.skipped[1].find("no manifest") != std::string::npos);
   CHECK(!detail::is_sound(dir / "step-1"));
   detail::discard(dir.path(), "step-2");
-  CHECK(detail::names_in(dir.path()) == std::vector<std::string>{"step-1"});
+  CHECK(exec::detail::names_in(dir.path()) == std::vector<std::string>{"step-1"});
 }
 
 TEST_CASE("what is no folder holds no checkpoints, and is not taken for an empty one") {

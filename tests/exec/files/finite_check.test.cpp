@@ -24,14 +24,15 @@ std::string refusal(auto const& call) {
 TEST_CASE("the first number that is not finite is named, wherever it stands") {
   std::vector<float> all(24, 1);
   shape const type{2, 3, 4};
-  CHECK_NOTHROW(detail::require_finite(all, "parameter", "w", type, "here"));
-  CHECK_NOTHROW(detail::require_finite(std::vector<prime_field>(24), "parameter", "w", type, "here"));
+  CHECK_NOTHROW(tensorpar::exec::detail::require_finite(all, "parameter", "w", type, "here"));
+  CHECK_NOTHROW(tensorpar::exec::detail::require_finite(std::vector<prime_field>(24), "parameter", "w", type, "here"));
   all[23] = std::numeric_limits<float>::infinity();
-  CHECK(refusal([&] { detail::require_finite(all, "parameter", "w", type, "here"); }) ==
+  CHECK(refusal([&] { tensorpar::exec::detail::require_finite(all, "parameter", "w", type, "here"); }) ==
         "parameter 'w' is inf at element [1,2,3] (at here); valid: finite numbers, or saved_numbers::any to save it nevertheless");
   all[5] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(refusal([&] { detail::require_finite(all, "parameter", "w", type, "here"); }).starts_with("parameter 'w' is nan at element [0,1,1]"));
-  CHECK(refusal([&] { detail::require_finite(std::vector<double>{-INFINITY}, "state", "s", scalar, "here"); })
+  CHECK(refusal([&] { tensorpar::exec::detail::require_finite(all, "parameter", "w", type,
+                                                              "here"); }).starts_with("parameter 'w' is nan at element [0,1,1]"));
+  CHECK(refusal([&] { tensorpar::exec::detail::require_finite(std::vector<double>{-INFINITY}, "state", "s", scalar, "here"); })
             .starts_with("state 's' is -inf at element []"));
 }
 
@@ -66,8 +67,8 @@ TEST_CASE("every parameter and state that is not finite is refused by name, and 
   auto odd = run.fetch(x);
   odd.front() = std::numeric_limits<float>::quiet_NaN();
   run.store(x, odd);
-  std::string const kept = save_checkpoint(run, run_folder, 2, saved_numbers::any);
-  save_parameters(run, weights, saved_numbers::any);
+  std::string const kept = save_checkpoint(run, run_folder, 2, tensorpar::exec::saved_numbers::any);
+  save_parameters(run, weights, tensorpar::exec::saved_numbers::any);
   executor_of<float> other(g, p);
   CHECK(load_checkpoint(other, run_folder).path == kept);
   CHECK(std::isnan(other.fetch(x).front()));

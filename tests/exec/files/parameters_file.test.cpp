@@ -15,7 +15,7 @@
 using namespace tests;
 
 namespace {
-static_assert(has_parameters<executor_of<float>> && has_parameters<forward_pass<compute::eigen<float>>>);
+static_assert(tensorpar::exec::has_parameters<executor_of<float>> && tensorpar::exec::has_parameters<forward_pass<compute::eigen<float>>>);
 struct least {                                           // all that the concept asks for
   using scalar = float;
   training_graph const& graph() const;
@@ -24,7 +24,7 @@ struct least {                                           // all that the concept
   void store(int, std::vector<float> const&);
 };
 struct mute : least { std::vector<float> fetch(int) const = delete; };
-static_assert(has_parameters<least> && !has_parameters<mute> && !has_parameters<int>);
+static_assert(tensorpar::exec::has_parameters<least> && !tensorpar::exec::has_parameters<mute> && !tensorpar::exec::has_parameters<int>);
 
 plan with(plan p, training_options const& o) {
   p.optimizer = o.optimizer;
@@ -57,8 +57,8 @@ TEST_CASE("saved under one plan and optimizer, loaded under others and into a fo
   f.run(batch);
   CHECK(f.output("loss")[0] == doctest::Approx(b.step(batch, 0).loss));
   save_parameters(f, folder.path() + "/again.safetensors");
-  safetensors_file const one(path), two(folder.path() + "/again.safetensors");
-  for (stored_tensor const& t : one.header().tensors) CHECK(one.read<float>(t.name) == two.read<float>(t.name));
+  tensorpar::exec::safetensors_file const one(path), two(folder.path() + "/again.safetensors");
+  for (tensorpar::exec::stored_tensor const& t : one.header().tensors) CHECK(one.read<float>(t.name) == two.read<float>(t.name));
   std::string const checkpoint = save_checkpoint(a, folder.path() + "/run");
   executor_of<float> c(differentiate(g), serial_plan(g));
   load_parameters(c, checkpoint + "/parameters.safetensors");
@@ -73,24 +73,25 @@ TEST_CASE("files that do not fit change nothing") {
   run.initialise(1);
   auto const before = parameters_of(run);
   auto const written = [&](auto const& change) {       // as another program might
-    stored_tensors header;
+    tensorpar::exec::stored_tensors header;
     std::vector<std::vector<float>> all;
     for (graph_value const& v : g.values)
       if (v.role == value_role::parameter) {
-        stored_tensor t{v.name, stored_type::f32, {}, 0, 0};
+        tensorpar::exec::stored_tensor t{v.name, tensorpar::exec::stored_type::f32, {}, 0, 0};
         for (int d = 0; d < v.type.rank; ++d) t.extents.push_back(v.type.d[d].n);
         header.tensors.push_back(t);
       }
     change(header.tensors);
-    for (stored_tensor const& t : header.tensors) all.emplace_back(static_cast<std::size_t>(t.elements()), 0.5f);
-    safetensors_writer out(path, std::move(header));
+    for (tensorpar::exec::stored_tensor const& t : header.tensors) all.emplace_back(static_cast<std::size_t>(t.elements()), 0.5f);
+    tensorpar::exec::safetensors_writer out(path, std::move(header));
     for (auto const& x : all) out.write(x);
     out.finish();
     return refusal([&] { load_parameters(run, path); });
   };
   CHECK(has(written([](auto& t) { t.pop_back(); }), "a tensor is missing"));
   CHECK(has(written([](auto& t) { t.front().name = "other"; }), "a tensor is missing"));
-  CHECK(has(written([](auto& t) { t.push_back({"other", stored_type::f32, {2}, 0, 0}); }), "a tensor that the model does not have"));
+  CHECK(has(written([](auto& t) { t.push_back({"other", tensorpar::exec::stored_type::f32, {2}, 0, 0}); }),
+            "a tensor that the model does not have"));
   CHECK(has(written([](auto& t) { t.front().extents.push_back(1); }), "a tensor of shape"));
   CHECK(has(refusal([&] { load_parameters(run, folder.path() + "/none"); }), "cannot read the file"));
   executor_of<double> wide(differentiate(g), serial_plan(g));
@@ -119,7 +120,7 @@ std::vector<double> eighths(i64 n, std::mt19937& draw) {
   return r;
 }
 /// As a file has them. Half precision by definition: a sign, a power of two from 2^-14, ten bits of fraction.
-bytes stored(std::vector<double> const& all, stored_type t) {
+bytes stored(std::vector<double> const& all, tensorpar::exec::stored_type t) {
   bytes r;
   auto const put = [&](auto x) {
     unsigned char b[sizeof x];
@@ -127,9 +128,9 @@ bytes stored(std::vector<double> const& all, stored_type t) {
     r.insert(r.end(), b, b + sizeof x);
   };
   for (double x : all)
-    if (t == stored_type::f64) put(x);
-    else if (t == stored_type::f32) put(static_cast<float>(x));
-    else if (t == stored_type::bf16) put(bfloat16(static_cast<float>(x)).bits);
+    if (t == tensorpar::exec::stored_type::f64) put(x);
+    else if (t == tensorpar::exec::stored_type::f32) put(static_cast<float>(x));
+    else if (t == tensorpar::exec::stored_type::bf16) put(bfloat16(static_cast<float>(x)).bits);
     else {
       int e = 0;
       double const f = x == 0 ? 0 : std::frexp(std::fabs(x), &e) * 2;            // in [1, 2)
@@ -139,13 +140,13 @@ bytes stored(std::vector<double> const& all, stored_type t) {
   return r;
 }
 struct entry {
-  stored_tensor tensor;
+  tensorpar::exec::stored_tensor tensor;
   bytes data;
 };
 void write_file(std::string const& path, std::vector<entry> const& all) {
-  stored_tensors h;
+  tensorpar::exec::stored_tensors h;
   for (entry const& e : all) h.tensors.push_back(e.tensor);
-  std::string file = safetensors_header(h, path);
+  std::string file = tensorpar::exec::safetensors_header(h, path);
   for (entry const& e : all) file.append(e.data.begin(), e.data.end());
   write_bytes(path, file);
 }
@@ -154,17 +155,18 @@ std::map<std::string, std::vector<double>> foreign_file(std::string const& path,
                                                         std::mt19937& draw) {
   std::map<std::string, std::vector<double>> r;
   std::vector<entry> all;
-  stored_type const types[] = {stored_type::f16, stored_type::bf16, stored_type::f32, stored_type::f64};
+  tensorpar::exec::stored_type const types[] = {tensorpar::exec::stored_type::f16, tensorpar::exec::stored_type::bf16,
+                                                tensorpar::exec::stored_type::f32, tensorpar::exec::stored_type::f64};
   for (graph_value const& v : g.values)
     if (v.role == value_role::parameter) {
-      stored_tensor t{prefix + v.name, types[draw() % 4], {}, 0, 0};
+      tensorpar::exec::stored_tensor t{prefix + v.name, types[draw() % 4], {}, 0, 0};
       for (int d = 0; d < v.type.rank; ++d) t.extents.push_back(v.type.d[d].n);
       r[v.name] = eighths(t.elements(), draw);
       all.push_back({t, stored(r[v.name], t.type)});
     }
   if (!prefix.empty()) {
-    all.insert(all.begin() + 1, {{"steps", stored_type::i64, {}, 0, 0}, bytes(8)});
-    all.push_back({{"mask", stored_type::bool8, {3, 5}, 0, 0}, bytes(15)});
+    all.insert(all.begin() + 1, {{"steps", tensorpar::exec::stored_type::i64, {}, 0, 0}, bytes(8)});
+    all.push_back({{"mask", tensorpar::exec::stored_type::bool8, {3, 5}, 0, 0}, bytes(15)});
   }
   write_file(path, all);
   return r;
@@ -229,9 +231,10 @@ TEST_CASE("nothing is stored before every name, shape and type has been checked"
   std::vector<entry> all;
   for (graph_value const& v : g.values)
     if (v.role == value_role::parameter) {
-      stored_tensor q{v.name, v.name == last ? stored_type::f8_e4m3 : stored_type::f16, {}, 0, 0};
+      tensorpar::exec::stored_tensor q{v.name, v.name == last ? tensorpar::exec::stored_type::f8_e4m3 : tensorpar::exec::stored_type::f16,
+                                       {}, 0, 0};
       for (int d = 0; d < v.type.rank; ++d) q.extents.push_back(v.type.d[d].n);
-      all.push_back({q, bytes(static_cast<std::size_t>(q.elements() * bytes_of(q.type)))});
+      all.push_back({q, bytes(static_cast<std::size_t>(q.elements() * tensorpar::exec::bytes_of(q.type)))});
     }
   write_file(path, all);
   auto const same = [](std::string const& p) { return p; };
@@ -241,7 +244,7 @@ TEST_CASE("nothing is stored before every name, shape and type has been checked"
 
   forward_pass<compute::eigen<prime_field>> field(g);    // an element that is none is found as well
   for (entry& e : all) {
-    e.tensor.type = stored_type::field;
+    e.tensor.type = tensorpar::exec::stored_type::field;
     e.data.assign(static_cast<std::size_t>(8 * e.tensor.elements()), e.tensor.name == last ? 255 : 0);
   }
   write_file(path, all);
@@ -319,7 +322,8 @@ TEST_CASE("a checkpoint's payload is of the run's own type") {
   train(a, 1);
   std::string const saved = save_checkpoint(a, folder.path());
   CHECK(has(refusal([&] { load_checkpoint(b, saved); }), "a checkpoint of elements of type F32"));
-  CHECK(has(refusal([&] { detail::check_payload(b, safetensors_file(saved + "/parameters.safetensors"), 0); }), "elements of type F32"));
+  CHECK(has(refusal([&] { detail::check_payload(b, tensorpar::exec::safetensors_file(saved + "/parameters.safetensors"), 0); }),
+            "elements of type F32"));
   load_parameters(b, saved + "/parameters.safetensors");
   CHECK(b.has_values());
 }

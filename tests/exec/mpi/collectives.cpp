@@ -13,7 +13,7 @@ std::vector<int> ranks(int from, int to, int step = 1) {
   for (int i = from; i < to; i += step) r.push_back(i);
   return r;
 }
-slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
+core::slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
 
 template <class Element> std::string laws(std::vector<i64> const& counts) {
   comm::mpi_world h(mpi().size());
@@ -25,7 +25,8 @@ template <class Element> std::string laws(std::vector<i64> const& counts) {
 }
 }  // namespace
 
-static_assert(full_communicator<comm::mpi, float> && full_communicator<comm::mpi, prime_field> && spans_processes<comm::mpi_world>);
+static_assert(exec::full_communicator<comm::mpi, float> && exec::full_communicator<comm::mpi, prime_field> &&
+              exec::spans_processes<comm::mpi_world>);
 
 TEST_CASE("collectives keep their laws for any element, in few bytes and many") {
   CHECK(laws<float>({0, 1, 5, 700, 30000}) == "");

@@ -17,7 +17,7 @@ comm::mpi_world hasty_world(int ranks) { return comm::mpi_world(ranks, deadline)
 /// Dies in the middle of a step, when it is told to.
 struct mortal : compute::eigen<prime_field> {
   static inline bool dies = false;
-  void run(kernel_call const& c) const {
+  void run(tensorpar::exec::kernel_call const& c) const {
     if (dies) std::raise(SIGKILL);
     compute::eigen<prime_field>::run(c);
   }
@@ -48,7 +48,8 @@ void collectives(std::string const& what, int rank, int ranks) {
   c.barrier(g);
 }
 
-/// Six steps. With a folder, a checkpoint after each; at the end a digest of all parameters, which are field elements: the same under any plan.
+/// Six steps. With a folder, a checkpoint after each; at the end a digest of all parameters, which are field elements: the same under any
+/// plan.
 void training(std::string const& what, std::string const& folder, int rank, int ranks) {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(1);

@@ -49,7 +49,9 @@ void equal_to_serial(computation_graph g, u64 seed) {
 
 TEST_CASE("a residual MLP under random shardings equals serial training, and threads to the bit") { equal_to_serial(residual_mlp(), 1); }
 TEST_CASE("a convolutional net under random shardings equals serial training, and threads to the bit") { equal_to_serial(small_cnn(), 2); }
-TEST_CASE("a transformer under random shardings equals serial training, and threads to the bit") { equal_to_serial(small_transformer(), 3); }
+TEST_CASE("a transformer under random shardings equals serial training, and threads to the bit") {
+  equal_to_serial(small_transformer(), 3);
+}
 
 TEST_CASE("a step that is not finite ends alike on every process: with an error, or without having changed anything") {
   computation_graph const g = residual_mlp();
@@ -75,7 +77,7 @@ TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") 
   for (int trial = 0; trial < test_effort::cases(8); ++trial) {
     plan p = random_pipeline(g, {.devices = mpi().size()}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);
     auto const run = [&](auto& e) {
       e.initialise(7);
@@ -84,8 +86,8 @@ TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") 
         loss = e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), static_cast<u64>(k)), 0.125).loss;
       return std::pair{parameters_of(e), loss};
     };
-    executor_of<double, comm::mpi> a(pipeline_pass(g, p));
-    executor_of<double> b(pipeline_pass(g, p));
+    executor_of<double, comm::mpi> a(tensorpar::passes::pipeline_pass(g, p));
+    executor_of<double> b(tensorpar::passes::pipeline_pass(g, p));
     bool const same = run(a) == run(b);
     CHECK(same);
     CHECK(a.copies_agree());

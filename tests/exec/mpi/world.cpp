@@ -69,7 +69,7 @@ TEST_CASE("a world makes a group once, counts its operations, and compares what 
 
 TEST_CASE("ranks of NCCL that MPI has started: one id for all, one rank in each process") {
   using nccl = comm::basic_nccl<tests::fake_nccl, tests::queued_host>;
-  static_assert(world_maker<comm::by_mpi<nccl>, nccl>);
+  static_assert(exec::world_maker<comm::by_mpi<nccl>, nccl>);
   comm::by_mpi<nccl> const make{std::chrono::seconds(5)};
   int const rank = mpi().rank(), size = mpi().size();
   tests::fake_nccl::ids = static_cast<u64>(100 * (rank + 1));            // every process would choose another

@@ -1,4 +1,5 @@
-// tests/exec/nccl/nccl.test.cpp - comm::nccl on a library that stands in for NCCL: laws, whole plans, and every way to go wrong ends in an error
+// tests/exec/nccl/nccl.test.cpp - comm::nccl on a library that stands in for NCCL: laws, whole plans, and every way to go wrong ends in an
+// error
 #include <tensorpar/exec/nccl/endpoint.hpp>
 #include <tensorpar/exec/nccl/world.hpp>
 #include <tensorpar/exec/nccl/library.hpp>
@@ -27,13 +28,13 @@
 
 using namespace tests;
 
-static_assert(queued_memory<queued_host> && !queued_memory<host_memory>);
-static_assert(collective_library<fake_nccl, queued_host> && shrinking_library<fake_nccl>);
+static_assert(tensorpar::exec::queued_memory<queued_host> && !tensorpar::exec::queued_memory<tensorpar::exec::host_memory>);
+static_assert(tensorpar::exec::collective_library<fake_nccl, queued_host> && tensorpar::exec::shrinking_library<fake_nccl>);
 
 namespace {
 
 using ranks = comm::basic_nccl<fake_nccl, queued_host>;
-static_assert(full_communicator<ranks, float> && full_communicator<ranks, prime_field>);
+static_assert(tensorpar::exec::full_communicator<ranks, float> && tensorpar::exec::full_communicator<ranks, prime_field>);
 
 /// Every call is waited for, so the host's laws can be asked of it.
 struct waiting : ranks {
@@ -52,10 +53,10 @@ std::vector<int> first(int n) {
   for (int i = 0; i < n; ++i) r.push_back(i);
   return r;
 }
-slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
+tensorpar::core::slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
 
 /// Each rank's work in a thread of its own, after `prepare`. What every rank's exception says, "" where there is none.
-template <class End, class Work> std::vector<std::string> on_ranks(ranks::world& h, traffic const& t, Work work) {
+template <class End, class Work> std::vector<std::string> on_ranks(ranks::world& h, tensorpar::exec::traffic const& t, Work work) {
   std::vector<std::string> said(static_cast<std::size_t>(h.size()));
   std::vector<std::unique_ptr<End>> ends;
   for (int r = 0; r < h.size(); ++r) ends.push_back(std::make_unique<End>(h, r, queued_host{}));
@@ -90,7 +91,7 @@ bool all_say(std::vector<std::string> const& said, std::vector<std::string> cons
 
 template <class Element> std::string laws_on(int n, std::vector<i64> const& counts) {
   ranks::world h(n, launch{});
-  traffic t;
+  tensorpar::exec::traffic t;
   if (n > 1) t.groups.push_back(first(n));
   for (int from = 0; from < n; ++from)                     // as broken_message_laws sends
     for (int to = 0; to < n; ++to)
@@ -186,7 +187,7 @@ TEST_CASE("sharded weights that were just stored, and are gathered first of all"
   for (int trial = 0; trial < 6; ++trial) {
     computation_graph const g = trial % 2 ? small_transformer() : residual_mlp();
     plan p = random_plan(g, 4, draw);
-    for (op_strategy& n : p.nodes) n = {n.sharding, zero_stage::weights, false};
+    for (op_strategy& n : p.nodes) n = {n.sharding, tensorpar::ir::zero_stage::weights, false};
     on_queues<prime_field> a(differentiate(g), p, in_one_process{});
     executor_of<prime_field> b(differentiate(g), p);
     auto const want = train(b, 1);
@@ -205,7 +206,7 @@ TEST_CASE("pipelines, whose messages pass one another, in queues") {
   for (computation_graph const& g : {residual_mlp(), small_cnn()})
     for (int trial = 0; trial < test_effort::cases(10); ++trial) {
       plan const p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
-      planned_step const s = pipeline_pass(g, p);
+      planned_step const s = tensorpar::passes::pipeline_pass(g, p);
       on_queues<prime_field> a(s, in_one_process{});
       executor_of<prime_field> b(s);
       auto const run = [&](auto& e) {
@@ -324,7 +325,8 @@ TEST_CASE("processes that would go on from other steps, or of which one has a ba
   CHECK(said[2] == said[0]);
   REQUIRE(said[0].size() == 4);
   CHECK(said[0][0] == "processes 0 and 2 have step 1, process 1 has step 9 (at step); valid: the same step on every process");
-  for (std::size_t k : {std::size_t{1}, std::size_t{2}}) CHECK(said[0][k].starts_with("the batch has 'extra', which is no input of the model (at batch, process 2); valid: '"));
+  for (std::size_t k : {std::size_t{1}, std::size_t{2}})
+    CHECK(said[0][k].starts_with("the batch has 'extra', which is no input of the model (at batch, process 2); valid: '"));
   CHECK(said[0][3].starts_with("process 0 has learning rate 0.25, processes 1 and 2 have learning rate 0.125 (at step)"));
   for (auto const& x : got) CHECK(x == want);
 }
@@ -359,7 +361,7 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
   plan p = serial_plan(g);
   std::mt19937 draw(3);
   do p = random_plan(g, 4, draw);
-  while (traffic_of(unroll(differentiate(g), p)).groups.empty());
+  while (tensorpar::exec::traffic_of(unroll(differentiate(g), p)).groups.empty());
   enum { late, too_late, refused, broken };
   for (int trial = 0; trial < 8; ++trial) {
     int const how = trial % 4;
@@ -411,9 +413,9 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
 TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
   tidy const at_the_end;
   ranks::world h(3, launch{});
-  traffic const t{{{0, 1, 2}}, {}};
+  tensorpar::exec::traffic const t{{{0, 1, 2}}, {}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
-    tensorpar::detail::arena_memory<queued_host> const room(4, c.queue());
+    tensorpar::exec::detail::arena_memory<queued_host> const room(4, c.queue());
     auto* const x = reinterpret_cast<float*>(room.data());
     if (c.rank() == 1) throw error("index 12 is out of range", "embedding", "0 to 7");
     c.all_reduce(c.make_group(view(first(3))), x, x, 1);
@@ -426,7 +428,7 @@ TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
 TEST_CASE("messages of several widths, asked for in another order than they are sent in") {
   tidy const at_the_end;
   ranks::world h(2, launch{});
-  traffic const t{{}, {{0, 1, 4, 5, 2}, {0, 1, 5, 3, 8}, {0, 1, 6, 3, 4}}};
+  tensorpar::exec::traffic const t{{}, {{0, 1, 4, 5, 2}, {0, 1, 5, 3, 8}, {0, 1, 6, 3, 4}}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
     bfloat16 a[5];
     double b[3];
@@ -455,7 +457,7 @@ TEST_CASE("messages of several widths, asked for in another order than they are 
 TEST_CASE("hosts do not wait for one another in a circle: what is sent early and asked for late") {
   tidy const at_the_end;
   ranks::world h(3, launch{}, std::chrono::seconds(5));
-  traffic const t{{}, {{0, 2, 1, 1, 4}, {0, 1, 2, 1, 4}, {1, 2, 3, 1, 4}}};
+  tensorpar::exec::traffic const t{{}, {{0, 2, 1, 1, 4}, {0, 1, 2, 1, 4}, {1, 2, 3, 1, 4}}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
     float x[2] = {3, 0};
     if (c.rank() == 0) {
@@ -477,10 +479,11 @@ TEST_CASE("hosts do not wait for one another in a circle: what is sent early and
 TEST_CASE("groups and messages that nobody announced, or that do not fit, are named") {
   tidy const at_the_end;
   ranks::world h(3, launch{});
-  traffic const t{{{0, 1}}, {{0, 1, 4, 2, 4}, {0, 1, 5, 2, 4}}};
+  tensorpar::exec::traffic const t{{{0, 1}}, {{0, 1, 4, 2, 4}, {0, 1, 5, 2, 4}}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
     float x[4] = {};
-    CHECK_THROWS_WITH_AS(c.make_group(view(first(3))), doctest::Contains(("rank " + number(c.rank()) + " has no group {0,1,2}").c_str()), error);
+    CHECK_THROWS_WITH_AS(c.make_group(view(first(3))), doctest::Contains(("rank " + number(c.rank()) + " has no group {0,1,2}").c_str()),
+                         error);
     CHECK(c.make_group(view({c.rank()})).size() == 1);
     CHECK_THROWS_WITH_AS(c.send(7, 0, x, 1), doctest::Contains("no such rank: 7"), error);
     if (c.rank() == 0) {
@@ -491,7 +494,8 @@ TEST_CASE("groups and messages that nobody announced, or that do not fit, are na
       c.send(1, 5, x, 2);
     } else if (c.rank() == 1) {
       c.receive(0, 5, x, 2);                              // the other one is kept
-      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 1), doctest::Contains("sends 2 elements of 4 bytes with tag 4, but rank 1 expects 1 of 4"), error);
+      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 1), doctest::Contains("sends 2 elements of 4 bytes with tag 4, but rank 1 expects 1 of 4"),
+                           error);
       c.receive(0, 4, x, 2);
     } else {
       CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 2), doctest::Contains("sends nothing with tag 4 to rank 2"), error);
@@ -505,7 +509,8 @@ TEST_CASE("operators of a device of queues are measured by its own clock") {
   computation_graph const g = residual_mlp();
   plan const p = serial_plan(g);
   program const q = unroll(differentiate(g), p, {&compute::teams<float, queued_teams>::workspace});
-  profile_table const t = measure_operators<compute::teams<float, queued_teams>>(q, p.cluster, {.warm_ups = 0, .samples = 3});
+  tensorpar::cost::profile_table const t = measure_operators<compute::teams<float, queued_teams>>(q, p.cluster,
+                                                                                                  {.warm_ups = 0, .samples = 3});
   CHECK(t.size() > 5);
   for (auto const& [key, measured] : t.all()) CHECK(measured.seconds > 0);
 }

@@ -24,7 +24,8 @@ using nccl = comm::basic_nccl<fake_nccl, queued_host>;
 using status = fake_nccl::status;
 using std::chrono::milliseconds;
 template <class S> using run_on = executor<compute::teams<S, queued_teams>, nccl>;
-static_assert(world_maker<detail::own_world<nccl>, nccl> && !world_maker<detail::own_world<nccl>, comm::threads>);
+static_assert(tensorpar::exec::world_maker<tensorpar::exec::detail::own_world<nccl>, nccl> &&
+              !tensorpar::exec::world_maker<tensorpar::exec::detail::own_world<nccl>, comm::threads>);
 
 /// Makes the world of ranks that are threads of this process, whatever has started it.
 nccl::world in_one_process(int ranks) { return nccl::world(ranks, launch{}); }
@@ -50,7 +51,7 @@ plan mixed(computation_graph const& g, int n) {
   std::mt19937 draw(static_cast<unsigned>(40 + n));
   for (;;) {
     plan const p = random_plan(g, n, draw);
-    traffic const t = traffic_of(unroll(differentiate(g), p));
+    tensorpar::exec::traffic const t = tensorpar::exec::traffic_of(unroll(differentiate(g), p));
     if (t.messages.empty()) continue;
     for (auto const& group : t.groups) if (static_cast<int>(group.size()) == n) return p;
   }
@@ -198,7 +199,8 @@ struct seats {
   std::mutex lock;
   std::vector<std::pair<int, int>> taken;                           // device, and place in the process
   seats() {
-    queued_teams::on_make = [this](device_place at) { std::lock_guard held(lock); taken.push_back({at.device, at.nth}); return 0; };
+    queued_teams::on_make = [this](tensorpar::exec::device_place at) { std::lock_guard held(lock); taken.push_back({at.device,
+        at.nth}); return 0; };
   }
   ~seats() { queued_teams::on_make = nullptr; }
 };
@@ -393,7 +395,7 @@ struct older_nccl : fake_nccl {
   int revoke, shrink;
 };
 using older = comm::basic_nccl<older_nccl, queued_host>;
-static_assert(collective_library<older_nccl, queued_host> && !shrinking_library<older_nccl>);
+static_assert(tensorpar::exec::collective_library<older_nccl, queued_host> && !tensorpar::exec::shrinking_library<older_nccl>);
 }  // namespace
 
 TEST_CASE("an older library ends its communicators at a failure, and says that it cannot go on; a new world by a new id can") {

@@ -17,14 +17,15 @@
 
 using namespace tests;
 
-static_assert(recording_memory<queued_host> && !recording_memory<host_memory>);
+static_assert(tensorpar::exec::recording_memory<queued_host> && !tensorpar::exec::recording_memory<tensorpar::exec::host_memory>);
 
 namespace {
 
-template <class S, class Narrow = S> using in_queues = compute::teams<S, queued_teams, op_set<>, Narrow>;
-static_assert(replayable_policy<in_queues<float>> && !replayable_policy<compute::eigen<float>>);
+template <class S, class Narrow = S> using in_queues = compute::teams<S, queued_teams, tensorpar::op::op_set<>, Narrow>;
+static_assert(tensorpar::exec::replayable_policy<in_queues<float>> && !tensorpar::exec::replayable_policy<compute::eigen<float>>);
 template <class S, class Narrow = S> using by_nccl = executor<in_queues<S, Narrow>, comm::basic_nccl<fake_nccl, queued_host>>;
-template <class S, class Narrow = S> using by_threads = executor<compute::teams<S, host_teams<>, op_set<>, Narrow>, comm::threads>;
+template <class S, class Narrow = S>
+using by_threads = executor<compute::teams<S, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, Narrow>, comm::threads>;
 
 /// Five steps, each with a rate of its own; what they told, and the parameters.
 template <class E> auto five_steps(E& e) {
@@ -45,27 +46,27 @@ struct counts {
 }  // namespace
 
 TEST_CASE("runs are maximal, and nothing in them waits, is awaited before its end, or is written by the host") {
-  using detail::run_task;
-  run_task const computes{true, false, false, false}, talks{false, false, false, false}, fed{true, true, false, false},
-      waits{true, false, true, false}, awaited{true, false, false, true};
+  using tensorpar::exec::detail::run_task;
+  tensorpar::exec::detail::run_task const computes{true, false, false, false}, talks{false, false, false, false},
+      fed{true, true, false, false}, waits{true, false, true, false}, awaited{true, false, false, true};
   using runs = std::vector<std::pair<std::size_t, std::size_t>>;
-  CHECK(detail::runs_among({}).empty());
-  CHECK(detail::runs_among({computes}).empty());
-  CHECK(detail::runs_among({computes, computes, computes}) == runs{{0, 3}});
-  CHECK(detail::runs_among({computes, talks, computes, computes, talks}) == runs{{2, 2}});
-  CHECK(detail::runs_among({fed, computes, computes, fed, fed, computes, computes}) == runs{{1, 2}, {5, 2}});
-  CHECK(detail::runs_among({computes, computes, waits, computes}) == runs{{0, 2}, {2, 2}});
-  CHECK(detail::runs_among({waits, awaited, computes, computes}) == runs{{0, 2}, {2, 2}});
-  CHECK(detail::runs_among({awaited, awaited, awaited}).empty());
+  CHECK(tensorpar::exec::detail::runs_among({}).empty());
+  CHECK(tensorpar::exec::detail::runs_among({computes}).empty());
+  CHECK(tensorpar::exec::detail::runs_among({computes, computes, computes}) == runs{{0, 3}});
+  CHECK(tensorpar::exec::detail::runs_among({computes, talks, computes, computes, talks}) == runs{{2, 2}});
+  CHECK(tensorpar::exec::detail::runs_among({fed, computes, computes, fed, fed, computes, computes}) == runs{{1, 2}, {5, 2}});
+  CHECK(tensorpar::exec::detail::runs_among({computes, computes, waits, computes}) == runs{{0, 2}, {2, 2}});
+  CHECK(tensorpar::exec::detail::runs_among({waits, awaited, computes, computes}) == runs{{0, 2}, {2, 2}});
+  CHECK(tensorpar::exec::detail::runs_among({awaited, awaited, awaited}).empty());
   std::mt19937 draw(3);
   for (int trial = 0; trial < 500; ++trial) {
-    std::vector<run_task> all(draw() % 12);
-    for (run_task& t : all) t = {draw() % 5 > 0, draw() % 6 == 0, draw() % 5 == 0, draw() % 5 == 0};
+    std::vector<tensorpar::exec::detail::run_task> all(draw() % 12);
+    for (tensorpar::exec::detail::run_task& t : all) t = {draw() % 5 > 0, draw() % 6 == 0, draw() % 5 == 0, draw() % 5 == 0};
     auto const apart = [&](std::size_t k) {                  // may k and k + 1 not be in one run?
       return !all[k].computes || all[k].feeds || !all[k + 1].computes || all[k + 1].feeds || all[k + 1].waits || all[k].awaited;
     };
     std::vector<char> together(all.size(), 0);
-    for (auto const& [first, n] : detail::runs_among(all)) {
+    for (auto const& [first, n] : tensorpar::exec::detail::runs_among(all)) {
       CHECK(n > 1);
       for (std::size_t k = first; k + 1 < first + n; ++k) together[k] = 1;
     }

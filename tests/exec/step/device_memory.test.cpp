@@ -24,14 +24,15 @@ std::vector<float> counted(i64 n) {
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("what is sharded comes back whole, copies agree, and a copy that was changed is found", M, host_memory, first_far) {
+TEST_CASE_TEMPLATE("what is sharded comes back whole, copies agree, and a copy that was changed is found", M, exec::host_memory,
+                   first_far) {
   std::mt19937 draw(4);
   int changed = 0;
   for (int trial = 0; trial < 20; ++trial) {
     int const n = 1 + trial % 6;
     sample const s(random_plan(small_transformer(), n, draw));
     comm::threads_world world(n);
-    detail::device_memory<float, M> const memory(s.made, detail::local_ranks(world, n));
+    exec::detail::device_memory<float, M> const memory(s.made, exec::detail::local_ranks(world, n));
     CHECK(memory.bytes() == s.made.arena);
     for (std::size_t k = 0; k < s.made.buffers.size(); ++k) {
       buffer const& q = s.made.buffers[k];
@@ -49,7 +50,7 @@ TEST_CASE_TEMPLATE("what is sharded comes back whole, copies agree, and a copy t
     CHECK(memory.copies_agree(world));
     for (std::size_t k = 0; k < s.made.buffers.size(); ++k) {
       buffer const& q = s.made.buffers[k];
-      if (!q.persistent || q.where.degree(part_kind::replicate) == 1) continue;
+      if (!q.persistent || q.where.degree(ir::part_kind::replicate) == 1) continue;
       int const last = q.devices.back();
       unsigned char byte = 0;
       memory.memory(last).read(&byte, memory.address(static_cast<int>(k), last), 1);
@@ -66,7 +67,7 @@ TEST_CASE_TEMPLATE("what is sharded comes back whole, copies agree, and a copy t
 TEST_CASE("devices of other processes take no memory") {
   std::mt19937 draw(4);
   sample const s(random_plan(small_transformer(), 4, draw));
-  detail::device_memory<float> const memory(s.made, {1, 3});
+  exec::detail::device_memory<float> const memory(s.made, {1, 3});
   for (int d = 0; d < 4; ++d) {
     CHECK(memory.here(d) == (d % 2 == 1));
     CHECK(memory.bytes()[static_cast<std::size_t>(d)] == (d % 2 ? s.made.arena[static_cast<std::size_t>(d)] : 0));

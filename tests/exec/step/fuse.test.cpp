@@ -28,7 +28,7 @@ using namespace tests;
 namespace {
 
 using exact = compute::teams<prime_field>;
-using narrow = compute::teams<float, host_teams<>, op_set<>, bfloat16>;
+using narrow = compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16>;
 
 training_options options(int trial, int micro_batches) {
   training_options o;
@@ -55,7 +55,7 @@ computation_graph small_gpt() {
 
 TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to rounding else, with any number of lanes") {
   check_fused<prime_field, prime_field>(exact{}, exact{}, 0);
-  check_fused<prime_field, prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);
+  check_fused<prime_field, prime_field>(compute::teams<prime_field, tensorpar::exec::host_teams<4>>{}, exact{}, 0);
   check_fused<prime_field, prime_field>(compute::teams<prime_field, threaded_teams<3>>{}, exact{}, 0);
   check_fused<double, double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
   check_fused<float, float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
@@ -72,7 +72,7 @@ TEST_CASE("fused kernels have NaN and infinity where their two parts have them")
 
 TEST_CASE("attention leaves its log-sum-exps behind, and its gradient from them is the gradient") {
   check_attention_lse<prime_field>(exact{}, exact{}, 0);
-  check_attention_lse<prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);
+  check_attention_lse<prime_field>(compute::teams<prime_field, tensorpar::exec::host_teams<4>>{}, exact{}, 0);
   check_attention_lse<double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
   check_attention_lse<float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
   check_attention_lse<bfloat16>(narrow{}, narrow{}, 0.02);
@@ -81,41 +81,42 @@ TEST_CASE("attention leaves its log-sum-exps behind, and its gradient from them 
 TEST_CASE("fused operators keep the laws of operators") {
   shape const x{4, 6, 8}, y{4, 6, 12}, w{12, 8};
   int splits = 0;
-  for (any_op const& o : std::vector<any_op>{linear_with{true, true, false}, linear_with{true, false, true},
-                                             linear_with{false, false, false}}) {
+  for (tensorpar::op::any_op const& o : std::vector<tensorpar::op::any_op>{tensorpar::op::linear_with{true, true, false},
+                                                                           tensorpar::op::linear_with{true, false, true},
+                                             tensorpar::op::linear_with{false, false, false}}) {
     std::vector<shape> in{x, w};
-    if (o.as<linear_with>().bias) in.push_back({12});
-    if (o.as<linear_with>().plus) in.push_back(y);
+    if (o.as<tensorpar::op::linear_with>().bias) in.push_back({12});
+    if (o.as<tensorpar::op::linear_with>().plus) in.push_back(y);
     splits += tests::check_operator_laws(o, in);
   }
   for (bool sums : {false, true})
     for (bool plus : {false, true}) {
       std::vector<shape> in{y, x};
       if (plus) in.push_back(w);
-      splits += tests::check_operator_laws(contraction_with{contraction("01o,01i->oi"), false, plus, sums}, in);
+      splits += tests::check_operator_laws(tensorpar::op::contraction_with{contraction("01o,01i->oi"), false, plus, sums}, in);
     }
-  splits += tests::check_operator_laws(contraction_with{contraction("01o,oi->01i"), true, false, false}, {y, w, x});
+  splits += tests::check_operator_laws(tensorpar::op::contraction_with{contraction("01o,oi->01i"), true, false, false}, {y, w, x});
   for (bool plus : {false, true}) {
     std::vector<shape> in{x, x, {8}};
     if (plus) in.push_back(x);
     for (bool gamma : {false, true}) {
-      for (bool beta : {false, true}) splits += tests::check_operator_laws(norm_grads{1e-5, true, plus, gamma, beta}, in);
-      splits += tests::check_operator_laws(norm_grads{1e-5, false, plus, gamma}, in);
+      for (bool beta : {false, true}) splits += tests::check_operator_laws(tensorpar::op::norm_grads{1e-5, true, plus, gamma, beta}, in);
+      splits += tests::check_operator_laws(tensorpar::op::norm_grads{1e-5, false, plus, gamma}, in);
     }
   }
   for (bool causal : {false, true}) {
     shape const q{4, 6, 8}, k{4, 4, 8}, lse{4, 2, 6};
-    splits += tests::check_operator_laws(attention_with_lse{2, causal}, {q, k, k});
-    splits += tests::check_operator_laws(attention_grad_from_lse{2, causal}, {q, q, k, k, q, lse});
+    splits += tests::check_operator_laws(tensorpar::op::attention_with_lse{2, causal}, {q, k, k});
+    splits += tests::check_operator_laws(tensorpar::op::attention_grad_from_lse{2, causal}, {q, q, k, k, q, lse});
     splits += tests::check_operator_laws(packed_attention_with_lse{2, causal}, {{4, 6, 24}});
     splits += tests::check_operator_laws(packed_attention_grad_from_lse{2, causal}, {q, {4, 6, 24}, q, lse});
   }
   CHECK(splits > 40);
-  tests::check_attribute_laws(linear_with{});
-  tests::check_attribute_laws(contraction_with{});
-  tests::check_attribute_laws(norm_grads{1e-3, true, true, false, true});
-  tests::check_attribute_laws(norm_grads{1e-3, false, false, true});
-  tests::check_attribute_laws(attention_with_lse{2, true});
+  tests::check_attribute_laws(tensorpar::op::linear_with{});
+  tests::check_attribute_laws(tensorpar::op::contraction_with{});
+  tests::check_attribute_laws(tensorpar::op::norm_grads{1e-3, true, true, false, true});
+  tests::check_attribute_laws(tensorpar::op::norm_grads{1e-3, false, false, true});
+  tests::check_attribute_laws(tensorpar::op::attention_with_lse{2, true});
   tests::check_attribute_laws(packed_attention_with_lse{2, true});
 }
 
@@ -128,19 +129,19 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
       training_options const o = options(trial, 1 + trial % 3);
       plan p = with(random_plan(g, 1 + trial % 4 * 2, draw), o);
       for (op_strategy& c : p.nodes) {
-        c.zero = static_cast<zero_stage>(draw() % 3);
+        c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
         c.recompute = draw() % 2;
       }
       if (trial % 2) p.node_order = random_order(g, draw);
-      planned_step const step = memory_pass(differentiate(g, o), p);
-      program const plain = unroll(step.graph, step.plan, {&exact::workspace}), q = fused<exact>(plain, p.cluster);
+      planned_step const step = tensorpar::passes::memory_pass(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, {&exact::workspace}), q = tensorpar::exec::fused<exact>(plain, p.cluster);
       for (std::size_t d = 0; d < plain.arena.size(); ++d) {
         CHECK(q.arena[d] >= arena_bound(q, static_cast<int>(d)));
         smaller += q.arena[d] < plain.arena[d];
         larger += q.arena[d] > plain.arena[d];
       }
       fewer += static_cast<int>(plain.tasks.size() - q.tasks.size());
-      CHECK(task_hash(fused<exact>(q, p.cluster)) == task_hash(q));
+      CHECK(tensorpar::passes::task_hash(tensorpar::exec::fused<exact>(q, p.cluster)) == tensorpar::passes::task_hash(q));
       executor<exact, comm::threads> a(planned_step{step.graph, step.plan, plain}), b(planned_step{step.graph, step.plan, q});
       bool const equal = train(a, 2) == train(b, 2);
       CHECK(equal);
@@ -154,19 +155,19 @@ namespace {
 
 /// A device whose library begins gradients of attention with what their forward passes left; here it only compares that with what the
 /// kernel makes of the operands, and lets the kernel do it.
-struct comparing_teams : host_teams<> {
+struct comparing_teams : tensorpar::exec::host_teams<> {
   static inline std::atomic<int> compared = 0, different = 0;
   template <class Scalar, class Op>
-    requires(std::same_as<Op, attention_grad_from_lse> || std::same_as<Op, packed_attention_grad_from_lse>)
-  bool whole(Op const& op, kernel_call const& c) const {
+    requires(std::same_as<Op, tensorpar::op::attention_grad_from_lse> || std::same_as<Op, packed_attention_grad_from_lse>)
+  bool whole(Op const& op, tensorpar::exec::kernel_call const& c) const {
     constexpr bool packed = std::same_as<Op, packed_attention_grad_from_lse>;
-    using with_lse = std::conditional_t<packed, packed_attention_with_lse, attention_with_lse>;
+    using with_lse = std::conditional_t<packed, packed_attention_with_lse, tensorpar::op::attention_with_lse>;
     int const before = c.inputs - 2;                               // y and log-sum-exps come last
     std::vector<Scalar> y(static_cast<std::size_t>(c.in_block[before].elements())),
         lse(static_cast<std::size_t>(c.in_block[before + 1].elements()));
-    any_op const forward(with_lse{op.heads, op.causal});
+    tensorpar::op::any_op const forward(with_lse{op.heads, op.causal});
     void* const out[] = {y.data(), lse.data()};
-    kernel_call again = c;
+    tensorpar::exec::kernel_call again = c;
     again.op = &forward;
     again.in = c.in + 1;
     again.in_block = c.in_block + 1;
@@ -184,35 +185,38 @@ struct comparing_teams : host_teams<> {
 };
 using comparing = compute::teams<prime_field, comparing_teams>;
 /// Its library does the gradient of one form alone.
-template <class Gradient> struct one_form_teams : host_teams<> {
+template <class Gradient> struct one_form_teams : tensorpar::exec::host_teams<> {
   template <class Scalar, class Op>
     requires std::same_as<Op, Gradient>
-  bool whole(Op const&, kernel_call const&) const { return false; }
+  bool whole(Op const&, tensorpar::exec::kernel_call const&) const { return false; }
   template <class Scalar, class Op> static i64 whole_scratch(Op const&, shapes, shapes) { return 0; }
 };
 /// Are log-sum-exps kept of attention, and of its packed form?
 template <class Gradient> std::pair<bool, bool> kept_by() {
   using policy = compute::teams<prime_field, one_form_teams<Gradient>>;
-  return {policy::keeps_lse(attention_with_lse{2}, false) && policy::keeps_lse(attention_grad_from_lse{2}, false),
+  return {policy::keeps_lse(tensorpar::op::attention_with_lse{2}, false) &&
+          policy::keeps_lse(tensorpar::op::attention_grad_from_lse{2}, false),
           policy::keeps_lse(packed_attention_with_lse{2}, false) && policy::keeps_lse(packed_attention_grad_from_lse{2}, false)};
 }
 
 }  // namespace
 
 TEST_CASE("what attention left is there when its gradient begins with it, on every device, whatever is split, saved or computed again") {
-  for (any_op const& o : {any_op(attention_grad_from_lse{2}), any_op(packed_attention_with_lse{2})})
+  for (tensorpar::op::any_op const& o : {tensorpar::op::any_op(tensorpar::op::attention_grad_from_lse{2}),
+                                         tensorpar::op::any_op(packed_attention_with_lse{2})})
     CHECK((comparing::keeps_lse(o, false) && !exact::keeps_lse(o, false) && !narrow::keeps_lse(o, true)));
-  CHECK(kept_by<attention_grad_from_lse>() == std::pair(true, false));
+  CHECK(kept_by<tensorpar::op::attention_grad_from_lse>() == std::pair(true, false));
   CHECK(kept_by<packed_attention_grad_from_lse>() == std::pair(false, true));
   plan const serial = with(serial_plan(small_transformer()), options(0, 1));
   program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, {&exact::workspace});
-  for (task const& t : fused<exact>(whole_step, serial.cluster).tasks) CHECK(!t.op.is<attention_with_lse>());
+  for (task const& t : tensorpar::exec::fused<exact>(whole_step, serial.cluster).tasks)
+    CHECK(!t.op.is<tensorpar::op::attention_with_lse>());
   comparing_teams::compared = comparing_teams::different = 0;
   std::mt19937 draw(6);
   int kept = 0, left = 0, again = 0;
   auto const look = [&](program const& q) {
     for (task const& t : q.tasks) {
-      kept += t.op.is<attention_grad_from_lse>() || t.op.is<packed_attention_grad_from_lse>();
+      kept += t.op.is<tensorpar::op::attention_grad_from_lse>() || t.op.is<packed_attention_grad_from_lse>();
       left += t.op.is<attention_grad>() || t.op.is<packed_attention_grad>();
       again += is_attention(t.op);
     }
@@ -223,13 +227,13 @@ TEST_CASE("what attention left is there when its gradient begins with it, on eve
       training_options const o = options(trial, 1 + trial % 3);
       plan p = with(random_plan(g, 1 + trial % 5 * 2, draw), o);
       for (op_strategy& c : p.nodes) c.recompute = trial % 4 == 1 || (trial % 4 == 2 && draw() % 2);
-      planned_step const step = memory_pass(differentiate(g, o), p);
-      program const plain = unroll(step.graph, step.plan, {&comparing::workspace}), q = fused<comparing>(plain, p.cluster);
+      planned_step const step = tensorpar::passes::memory_pass(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, {&comparing::workspace}), q = tensorpar::exec::fused<comparing>(plain, p.cluster);
       look(q);
       // where operands alone are computed again, they lie where no forward pass has read them
       if (trial % 4 != 2) CHECK(left == 0);
       left = 0;
-      CHECK(task_hash(fused<comparing>(q, p.cluster)) == task_hash(q));
+      CHECK(tensorpar::passes::task_hash(tensorpar::exec::fused<comparing>(q, p.cluster)) == tensorpar::passes::task_hash(q));
       executor<comparing, comm::threads> a(planned_step{step.graph, step.plan, plain}), b(planned_step{step.graph, step.plan, q});
       bool const equal = train(a, 2) == train(b, 2);
       CHECK(equal);
@@ -241,8 +245,8 @@ TEST_CASE("what attention left is there when its gradient begins with it, on eve
     kind.devices = 2 + trial % 5;
     plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
     p.scalar_bytes = sizeof(prime_field);
-    planned_step const s = pipeline_pass(g, p);
-    program const q = fused<comparing>(unroll(s, {&comparing::workspace}), s.plan.cluster);
+    planned_step const s = tensorpar::passes::pipeline_pass(g, p);
+    program const q = tensorpar::exec::fused<comparing>(unroll(s, {&comparing::workspace}), s.plan.cluster);
     look(q);
     executor<comparing, comm::threads> e(planned_step{s.graph, s.plan, q});
     e.initialise(7);
@@ -270,11 +274,11 @@ TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of 
       p.optimizer = options(trial, 1).optimizer;
       p.scalar_bytes = sizeof(prime_field);
       if (trial % 2)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-      planned_step const s = pipeline_pass(g, p);
-      program const plain = unroll(s, {&exact::workspace}), q = fused<exact>(plain, s.plan.cluster);
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      planned_step const s = tensorpar::passes::pipeline_pass(g, p);
+      program const plain = unroll(s, {&exact::workspace}), q = tensorpar::exec::fused<exact>(plain, s.plan.cluster);
       for (task const& t : q.tasks)
-        in_place += t.op.is<contraction_with>() && q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of >= 0;
+        in_place += t.op.is<tensorpar::op::contraction_with>() && q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of >= 0;
       executor<exact, comm::threads> a(planned_step{s.graph, s.plan, plain}), b(planned_step{s.graph, s.plan, q});
       auto const trained = [&](auto& e) {
         e.initialise(7);
@@ -296,7 +300,7 @@ TEST_CASE("steps in floats and in bf16 differ by rounding alone") {
     plan p = with(serial_plan(f), o);
     p.scalar_bytes = sizeof(float);
     training_graph const t = differentiate(f, o);
-    program const plain = unroll(t, p, {&Compute::workspace}), q = fused<Compute>(plain, p.cluster);
+    program const plain = unroll(t, p, {&Compute::workspace}), q = tensorpar::exec::fused<Compute>(plain, p.cluster);
     CHECK(q.tasks.size() < plain.tasks.size());
     std::vector<std::vector<double>> result[2];
     for (bool fuse : {false, true}) {

@@ -26,11 +26,11 @@ computation_graph random_flow(std::mt19937& draw, std::set<std::string>& drawn) 
     shape const s = g.type(x);
     int const a = s.rank ? any(s.rank) : 0;
     i64 const begin = s.rank ? any(static_cast<int>(s.d[a].n)) : 0, left = s.rank ? s.d[a].n - begin : 1;
-    any_op const choices[] = {transpose{a, any(4)}, slice_axis{a, begin, 1 + any(static_cast<int>(left))}, split_axes{1 + any(3), a},
+    op::any_op const choices[] = {transpose{a, any(4)}, slice_axis{a, begin, 1 + any(static_cast<int>(left))}, split_axes{1 + any(3), a},
                               flatten{any(3)}, merge_axes{a}, split_axis{a, 1 + any(3)}, reshape{0, 1, {s.elements()}},
                               reshape{0, 2, {s.elements(), 1}}, concat{a}, concat{a}, parallel::partition{0, 1}, parallel::combine{0, 1},
                               parallel::replicate{1}, unslice_axis{a, begin, begin + 4}};
-    any_op const& o = choices[static_cast<std::size_t>(any(static_cast<int>(std::size(choices))))];
+    op::any_op const& o = choices[static_cast<std::size_t>(any(static_cast<int>(std::size(choices))))];
     std::vector<int> in{x};
     if (o.is<concat>()) in.push_back(values[static_cast<std::size_t>(any(static_cast<int>(values.size())))]);
     try {
@@ -45,9 +45,10 @@ computation_graph random_flow(std::mt19937& draw, std::set<std::string>& drawn) 
     i64 const extent = 2 + any(6);
     if (logits.rank == shape::max_rank) continue;
     switch (any(3)) {
-      case 0: g.add(embedding{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, init::zeros)}); break;
+      case 0: g.add(embedding{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, op::init::zeros)}); break;
       case 1:
-        if (logits.rank) g.add(embedding_bag{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, init::zeros)});
+        if (logits.rank)
+          g.add(embedding_bag{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, op::init::zeros)});
         break;
       default:
         logits.d[logits.rank++] = dim(extent);
@@ -100,7 +101,7 @@ std::map<int, std::vector<i64>> plain_limits(computation_graph const& g) {
 struct hashed {
   static constexpr auto name = "hashed";
   static constexpr auto notation = "... -> ...";
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
 };
 
 }  // namespace
@@ -112,14 +113,14 @@ TEST_CASE("every element has the least limit of the operators that read with it,
   for (int trial = 0, n = test_effort::cases(1000); trial < n; ++trial) {
     computation_graph const g = random_flow(draw, drawn);
     auto const want = plain_limits(g);
-    auto const got = detail::index_flow(g).limits();
+    auto const got = exec::detail::index_flow(g).limits();
     CAPTURE(trial);
     REQUIRE(got.size() == want.size());
     for (auto const& [x, each] : want) {
-      detail::index_limits const& l = got.at(x);
+      exec::detail::index_limits const& l = got.at(x);
       parts += !l.each.empty();
       for (std::size_t e = 0; e < each.size(); ++e) {
-        CHECK(l.of(e) == (each[e] ? static_cast<std::uint32_t>(each[e] - 1) : detail::index_limits::any));
+        CHECK(l.of(e) == (each[e] ? static_cast<std::uint32_t>(each[e] - 1) : exec::detail::index_limits::any));
         limited += each[e] > 0;
       }
       // a batch of three micro-batches, of which one element is what it may just be, or just not
@@ -131,8 +132,8 @@ TEST_CASE("every element has the least limit of the operators that read with it,
       for (std::int32_t v : {edge - 1, edge, -1}) {
         t.index[e] = v;
         CAPTURE(v);
-        auto const check = [&] { detail::check_indices(g, "in", t, s, 0, 3, l); };
-        std::string const words = "input 'in' holds " + std::to_string(v) + " at " + detail::element_place(all, static_cast<i64>(e)) +
+        auto const check = [&] { exec::detail::check_indices(g, "in", t, s, 0, 3, l); };
+        std::string const words = "input 'in' holds " + std::to_string(v) + " at " + exec::detail::element_place(all, static_cast<i64>(e)) +
                                   " (at batch); valid: 0 to " + std::to_string(each[own] - 1) + ", for ";
         if (each[own] && (v < 0 || v >= edge)) CHECK_THROWS_WITH_AS(check(), doctest::Contains(words.c_str()), error);
         else CHECK_NOTHROW(check());
@@ -145,11 +146,11 @@ TEST_CASE("every element has the least limit of the operators that read with it,
 }
 
 TEST_CASE("places of elements are told axis by axis; what a user's operator makes of indices has no limits") {
-  CHECK(detail::element_place({2, 3, 4}, 23) == "[1, 2, 3]");
-  CHECK(detail::element_place({7}, 5) == "[5]");
-  CHECK(detail::element_place({}, 0) == "[]");
+  CHECK(exec::detail::element_place({2, 3, 4}, 23) == "[1, 2, 3]");
+  CHECK(exec::detail::element_place({7}, 5) == "[5]");
+  CHECK(exec::detail::element_place({}, 0) == "[]");
   computation_graph g;
   int const x = g.add_input("x", shape({4}, dtype::i32));
-  g.add(embedding{5, 2}, {g.node(g.add(hashed{}, {x})).out[0], g.add_parameter("t", {5, 2}, init::zeros)});
-  CHECK(detail::index_flow(g).limits().at(x).of(0) == detail::index_limits::any);
+  g.add(embedding{5, 2}, {g.node(g.add(hashed{}, {x})).out[0], g.add_parameter("t", {5, 2}, op::init::zeros)});
+  CHECK(exec::detail::index_flow(g).limits().at(x).of(0) == exec::detail::index_limits::any);
 }

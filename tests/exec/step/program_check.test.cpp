@@ -12,7 +12,7 @@ namespace {
 using compute_t = compute::eigen<float>;
 std::string refusal(training_graph const& t, plan const& p, program const& q) {
   try {
-    require_program<compute_t>(t, p, q);
+    tensorpar::exec::require_program<compute_t>(t, p, q);
   } catch (error const& e) { return e.what(); }
   return {};
 }
@@ -26,8 +26,8 @@ TEST_CASE("what unroll makes for a policy is a program for it, under any plan") 
       training_graph const t = differentiate(g);
       plan p = random_plan(g, n, draw);
       CHECK(refusal(t, p, unroll(t, p, {&compute_t::workspace})) == "");
-      for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-      planned_step const s = memory_pass(t, p);
+      for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      planned_step const s = tensorpar::passes::memory_pass(t, p);
       CHECK(refusal(s.graph, s.plan, unroll(s.graph, s.plan, {&compute_t::workspace})) == "");
     }
 }

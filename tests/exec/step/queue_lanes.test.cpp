@@ -12,7 +12,7 @@ using namespace tensorpar;
 namespace {
 
 /// Writes down what it is asked for.
-struct noting : host_memory {
+struct noting : exec::host_memory {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
   std::shared_ptr<int> marks = std::make_shared<int>(0);
   std::string name = "a";
@@ -30,13 +30,13 @@ struct noting : host_memory {
   mark make_timed_mark() const { return make_mark(); }
   double seconds(mark const&, mark const&) const { return 0; }
 };
-static_assert(queued_memory<noting>);
+static_assert(exec::queued_memory<noting>);
 
 }  // namespace
 
 TEST_CASE("tasks that are awaited get marks, and a lane follows each at most once") {
   noting const a;
-  queue_lanes<noting> lanes(a, a.beside());
+  exec::queue_lanes<noting> lanes(a, a.beside());
   // program order: (lane, how many of the other lane's tasks must have ended)
   std::vector<std::pair<int, int>> const tasks{{0, 0}, {0, 0}, {1, 1}, {1, 1}, {0, 1}, {0, 0}, {1, 4}, {0, 1}, {0, 3}};
   for (auto const& [own, n] : tasks) lanes.plan(own, n);

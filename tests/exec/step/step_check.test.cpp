@@ -29,7 +29,7 @@ TEST_CASE("rates that are no finite numbers from 0 are refused, and change nothi
 
 TEST_CASE("an input without axes is one number for all micro-batches") {
   computation_graph g;
-  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {6}, init::ones), factor = g.add_input("factor", {});
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {6}, tensorpar::op::init::ones), factor = g.add_input("factor", {});
   int const y = out(g, g.add(contraction("bi,i->b"), {x, w}));
   int const loss = out(g, g.add(mean_squared_error{}, {y, g.add_input("y", {4})}));
   g.add_output("loss", out(g, g.add(mul{}, {loss, factor})));

@@ -30,7 +30,7 @@ TEST_CASE("shardings, savings and pipelines by one constructor: exactly the para
     executor_of<prime_field> all(g, p);
     auto const wanted = parameters_after_two(one, g, parts);
     CHECK(parameters_after_two(all, g, parts) == wanted);
-    executor_of<prime_field> made(step_for<compute::eigen<prime_field>>(g, p));
+    executor_of<prime_field> made(tensorpar::exec::step_for<compute::eigen<prime_field>>(g, p));
     CHECK(made.program().scalar_bytes == sizeof(prime_field));
     CHECK(parameters_after_two(made, g, parts) == wanted);
   }
@@ -41,9 +41,9 @@ TEST_CASE("what a plan was sealed with is what its step has to be, and kernels h
   plan p = serial_plan(g);
   p.graph = g.hash();
   seal(g, p);
-  CHECK_NOTHROW(step_for<compute::eigen<float>>(g, p));
+  CHECK_NOTHROW(tensorpar::exec::step_for<compute::eigen<float>>(g, p));
   ++p.tasks;
-  CHECK_THROWS_WITH_AS(step_for<compute::eigen<float>>(g, p), doctest::Contains("sealed"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::exec::step_for<compute::eigen<float>>(g, p), doctest::Contains("sealed"), error);
   p.tasks = 0;
-  CHECK_THROWS_WITH_AS(step_for<compute::eigen<float>>(small_cnn(), p), doctest::Contains("another graph"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::exec::step_for<compute::eigen<float>>(small_cnn(), p), doctest::Contains("another graph"), error);
 }

@@ -15,7 +15,8 @@ namespace {
 
 /// What BLAS does with a form: everything by columns.
 void by_columns(detail::blas_product const& f, prime_field const* x, prime_field const* y, prime_field* c, bool accumulate) {
-  auto const at = [](detail::blas_operand const& o, prime_field const* p, i64 i, i64 j) { return o.transposed ? p[j + i * o.ld] : p[i + j * o.ld]; };
+  auto const at = [](detail::blas_operand const& o, prime_field const* p, i64 i,
+                     i64 j) { return o.transposed ? p[j + i * o.ld] : p[i + j * o.ld]; };
   for (i64 i = 0; i < f.m; ++i)
     for (i64 j = 0; j < f.n; ++j) {
       prime_field s = accumulate ? c[i + j * f.ldc] : prime_field(0);
@@ -37,7 +38,7 @@ TEST_CASE("a form gives the product; matrices by rows or by columns, with gaps o
   int swapped = 0, thin = 0;
   for (int trial = 0; trial < 4000; ++trial) {
     auto const some = [&](i64 n) { return static_cast<i64>(draw() % static_cast<u64>(n)); };
-    matrix_products<prime_field> p;
+    exec::matrix_products<prime_field> p;
     p.m = 1 + some(4);
     p.n = 1 + some(4);
     p.k = 1 + some(4);
@@ -57,7 +58,7 @@ TEST_CASE("a form gives the product; matrices by rows or by columns, with gaps o
     p.a.p = a.data();
     p.b.p = b.data();
     p.c.p = want.data();
-    host_teams<>{}.product(p);
+    exec::host_teams<>{}.product(p);
     detail::blas_product const f = detail::blas_form(p);
     REQUIRE(f.fits);
     CHECK(f.ldc >= f.m);
@@ -73,7 +74,7 @@ TEST_CASE("a form gives the product; matrices by rows or by columns, with gaps o
 }
 
 TEST_CASE("strides that are neither one, and columns that overlap, have no form") {
-  matrix_products<float> p;
+  exec::matrix_products<float> p;
   p.m = p.n = p.k = 3;
   p.a = {nullptr, 3, 1};
   p.b = {nullptr, 3, 1};
@@ -91,7 +92,7 @@ TEST_CASE("products of a batch: two loops around") {
   std::mt19937_64 draw(8);
   auto const a = numbers(2 * 3 * 4 * 5, draw), b = numbers(2 * 5 * 6, draw);
   std::vector<prime_field> c(2 * 3 * 4 * 6);
-  matrix_products<prime_field> p;
+  exec::matrix_products<prime_field> p;
   p.m = 4;
   p.n = 6;
   p.k = 5;
@@ -100,7 +101,7 @@ TEST_CASE("products of a batch: two loops around") {
   p.c = {c.data(), 6, 1};
   p.batch[0] = {2, 3 * 4 * 5, 5 * 6, 3 * 4 * 6};
   p.batch[1] = {3, 4 * 5, 0, 4 * 6};                           // b is the same for all three
-  host_teams<>{}.product(p);
+  exec::host_teams<>{}.product(p);
   for (int t = 0; t < 2; ++t)
     for (int u = 0; u < 3; ++u)
       for (int i = 0; i < 4; ++i)

@@ -18,23 +18,23 @@ namespace {
 
 /// The downsets of a random graph in the order that buckets want: work falls, supersets before subsets.
 struct ranked {
-  downset_lattice lattice;
+  graph::downset_lattice lattice;
   std::vector<int> id;
   std::vector<i64> units;
-  downset_keys keys;
+  graph::detail::downset_keys keys;
   ranked(tests::lists const& g) : lattice(g, 1 << 16), id(order(lattice)), units(work(lattice, id)), keys(lattice, id) {}
-  static i64 nodes(downset_lattice const& l, int d) {
+  static i64 nodes(graph::downset_lattice const& l, int d) {
     i64 n = 0;
     for (int c = 0; c < l.chains(); ++c) n += l.heights(d)[c];
     return n;
   }
-  static std::vector<int> order(downset_lattice const& l) {
+  static std::vector<int> order(graph::downset_lattice const& l) {
     std::vector<int> r(idx(l.count()));
     std::iota(r.begin(), r.end(), 0);
     std::stable_sort(r.begin(), r.end(), [&](int a, int b) { return nodes(l, a) > nodes(l, b); });
     return r;
   }
-  static std::vector<i64> work(downset_lattice const& l, std::vector<int> const& id) {
+  static std::vector<i64> work(graph::downset_lattice const& l, std::vector<int> const& id) {
     std::vector<i64> r;
     for (int d : id) r.push_back(10 * nodes(l, d));
     return r;
@@ -87,8 +87,8 @@ TEST_CASE("a bucket finds what a walk over all of its members finds") {
       high.push_back(r.below(100));
       low.push_back(r.below(100));
     }
-    downset_bucket b;
-    std::vector<measure_limit> limits{{0, 1, 1, 0.5, 10.0 + r.below(30)}, {}, {2, 2, 1, 0, 5.0 + r.below(30)}, {}};
+    graph::detail::downset_bucket b;
+    std::vector<graph::measure_limit> limits{{0, 1, 1, 0.5, 10.0 + r.below(30)}, {}, {2, 2, 1, 0, 5.0 + r.below(30)}, {}};
     b.limit_by(limits);
     std::vector<int> members;
     for (int k = 0; k < count; ++k) {
@@ -100,7 +100,8 @@ TEST_CASE("a bucket finds what a walk over all of its members finds") {
     if (members.empty()) continue;
     for (int tries = 0; tries < 40; ++tries) {
       int const a = r.below(count), table = r.below(2), way = r.below(2);
-      downset_probe p{x.units[idx(a)] + 10 * r.below(5), x.units[idx(a)] + 10 * r.below(5), 40.0 + r.below(60), 40.0 + r.below(60), 0,
+      graph::detail::downset_probe p{x.units[idx(a)] + 10 * r.below(5), x.units[idx(a)] + 10 * r.below(5), 40.0 + r.below(60),
+                                     40.0 + r.below(60), 0,
                       x.keys.row(a), x.keys.words, sums.data() + measures * a, 2 * way, 2 * way + 2};
       p.max_clear = p.max_out - r.below(20);
       int const odd = r.below(2);

@@ -131,10 +131,10 @@ struct piper_walk {
 /// A cost model with nothing in common with the peers': three tables, nets of many nodes, ways with and without devices.
 struct random_objective {
   int nodes, tables_, devices_, copies_;
-  std::vector<stage_way> ways_;
+  std::vector<graph::stage_way> ways_;
   std::vector<std::vector<double>> work_, bytes_;
   std::vector<std::vector<int>> nets_;
-  std::vector<std::vector<net_charge>> charge_;
+  std::vector<std::vector<graph::net_charge>> charge_;
   double memory;
   random_objective(int n, u64 seed) : nodes(n) {
     random_source r{seed};
@@ -167,14 +167,14 @@ struct random_objective {
     memory = r.chance(50) ? 1e9 : 10 + r.below(60);
   }
   int ways() const { return static_cast<int>(ways_.size()); }
-  stage_way way(int w) const { return ways_[idx(w)]; }
+  graph::stage_way way(int w) const { return ways_[idx(w)]; }
   int tables() const { return tables_; }
   double work(int t, int v) const { return work_[idx(t)][idx(v)]; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const { return charge_[idx(t)][idx(h)]; }
+  graph::net_charge charge(int t, int h) const { return charge_[idx(t)][idx(h)]; }
   int measures() const { return 1; }
   double measure(int, int v) const { return bytes_[0][idx(v)]; }
-  double seconds(downset_stage const& s, int w, int later) const {
+  double seconds(graph::downset_stage const& s, int w, int later) const {
     return s.sum(0) * (1 + later) > memory ? infinity : (s.work + s.boundary) / ways_[idx(w)].share + 0.5 * w + 0.25 * later;
   }
   int devices() const { return devices_; }
@@ -183,8 +183,8 @@ struct random_objective {
 /// The same, with what it may say to be decided sooner.
 struct hasty_objective : random_objective {
   explicit hasty_objective(random_objective o) : random_objective(std::move(o)) {}
-  std::array<measure_limit, 2> limits(int w, int later, double target) const {
-    measure_limit const bytes{0, 0, 0.5 * (1 + later), 0.5 * (1 + later), memory * (1 + 1e-9)};
+  std::array<graph::measure_limit, 2> limits(int w, int later, double target) const {
+    graph::measure_limit const bytes{0, 0, 0.5 * (1 + later), 0.5 * (1 + later), memory * (1 + 1e-9)};
     if (0.5 * w + 0.25 * later <= target) return {{bytes, {}}};
     return {{bytes, {0, 0, 0, 0, -1}}};    // nothing does
   }
@@ -192,11 +192,11 @@ struct hasty_objective : random_objective {
 
 }  // namespace
 
-static_assert(downset_objective<max_load_objective>);
-static_assert(downset_objective<piper_objective>);
-static_assert(downset_objective<pipedream_objective>);
-static_assert(downset_objective<random_objective> && downset_objective<hasty_objective>);
-static_assert(topology<max_load_space>);
+static_assert(graph::downset_objective<max_load_objective>);
+static_assert(graph::downset_objective<piper_objective>);
+static_assert(graph::downset_objective<pipedream_objective>);
+static_assert(graph::downset_objective<random_objective> && graph::downset_objective<hasty_objective>);
+static_assert(graph::topology<max_load_space>);
 
 TEST_CASE("the lattice has every downset once, and knows inclusion and differences") {
   auto const make = [](random_source& r) { return tests::random_dag(r, 1 + r.below(9), 10 + r.below(60)); };
@@ -209,7 +209,7 @@ TEST_CASE("the lattice has every downset once, and knows inclusion and differenc
           for (int u : g[idx(v)]) closed = closed && (!(s >> v & 1) || (s >> u & 1));
         if (closed) want.insert(s);
       }
-      downset_lattice const l(g, 1 << 20);
+      graph::downset_lattice const l(g, 1 << 20);
       std::vector<unsigned> set;
       for (int d = 0; d < l.count(); ++d) {
         unsigned s = 0;
@@ -257,9 +257,9 @@ TEST_CASE("the peers' prices keep the laws") {
 
 TEST_CASE("too many downsets and cycles are errors that say so") {
   lists const wide(12);
-  CHECK(downset_lattice(wide, 4096).count() == 4096);
-  CHECK_THROWS_WITH_AS(downset_lattice(wide, 4095), doctest::Contains("more than 4095 downsets"), error);
-  CHECK_THROWS_WITH_AS(downset_lattice(lists{{1}, {0}}, 10), doctest::Contains("cycle"), error);
+  CHECK(graph::downset_lattice(wide, 4096).count() == 4096);
+  CHECK_THROWS_WITH_AS(graph::downset_lattice(wide, 4095), doctest::Contains("more than 4095 downsets"), error);
+  CHECK_THROWS_WITH_AS(graph::downset_lattice(lists{{1}, {0}}, 10), doctest::Contains("cycle"), error);
 }
 
 TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models of any kind") {
@@ -271,15 +271,15 @@ TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models o
     lists const g = tests::random_dag(r, 1 + r.below(7), 20 + r.below(50));
     random_objective const o(static_cast<int>(g.size()), r.next());
     double const want = min_bottleneck_reference(g, o);
-    downset_pipeline const got = min_bottleneck(g, o);
+    graph::downset_pipeline const got = graph::min_bottleneck(g, o);
     CAPTURE(seed);
     CAPTURE(tests::text(g));
     REQUIRE(got.feasible == (want < infinity));
     if (!got.feasible) continue;
     ++feasible;
     REQUIRE(same(got.seconds, want));
-    CHECK(same(min_bottleneck(g, o, 1000, 0).seconds, want));  // a sample of the downsets first
-    CHECK(min_bottleneck(g, hasty_objective(o)).stages == got.stages);
+    CHECK(same(graph::min_bottleneck(g, o, 1000, 0).seconds, want));  // a sample of the downsets first
+    CHECK(graph::min_bottleneck(g, hasty_objective(o)).stages == got.stages);
     std::vector<int> place(g.size(), -1);
     double slowest = 0;
     for (std::size_t i = 0; i < got.stages.size(); ++i) {
@@ -358,7 +358,7 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
     max_load_objective const o(p, space, limits);
     double const want = min_bottleneck_reference(space, o);
     CAPTURE(seed);
-    downset_pipeline const got = min_bottleneck(space, o), sampled = min_bottleneck(space, o, 1000, 0);
+    graph::downset_pipeline const got = graph::min_bottleneck(space, o), sampled = graph::min_bottleneck(space, o, 1000, 0);
     REQUIRE(got.feasible == (want < infinity));
     REQUIRE(sampled.feasible == got.feasible);
     if (!got.feasible) continue;
@@ -371,7 +371,7 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
     piper_setup const setup{held * (0.2 + 0.1 * r.below(10)), q.bandwidth / (1 + r.below(100)), 2 + r.below(3), 12};
     piper_objective const po(q, setup);
     double const least = min_bottleneck_reference(q, po);
-    downset_pipeline const mine = min_bottleneck(q, po, 1000, static_cast<int>(seed % 2) * 5000);
+    graph::downset_pipeline const mine = graph::min_bottleneck(q, po, 1000, static_cast<int>(seed % 2) * 5000);
     REQUIRE(mine.feasible == (least < infinity));
     if (mine.feasible) REQUIRE(same(mine.seconds, least));
     transfers += mine.feasible;

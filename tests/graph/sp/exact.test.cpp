@@ -51,9 +51,9 @@ TEST_CASE("no series-parallel order that keeps the dependencies has a shorter cr
         int const cost = tests::longest(o, w);
         if (best < 0 || cost < best) best = cost;
       }
-      sp_tree const t = relax_exactly(g, w);
-      CHECK(keeps_dependencies(g, t));
-      CHECK(critical_path(t, w) == best);
+      graph::sp_tree const t = graph::relax_exactly(g, w);
+      CHECK(graph::keeps_dependencies(g, t));
+      CHECK(graph::critical_path(t, w) == best);
       relaxed += !tests::free_of_n(m);
     }
   }
@@ -61,8 +61,8 @@ TEST_CASE("no series-parallel order that keeps the dependencies has a shorter cr
 }
 
 TEST_CASE("sizes") {
-  CHECK(to_string(relax_exactly(digraph(1))) == "0");
-  CHECK_THROWS_AS(relax_exactly(digraph()), error);
-  CHECK_THROWS_AS(relax_exactly(digraph(17)), error);
-  CHECK_THROWS_AS(relax_exactly(digraph(2, {{0, 1}, {1, 0}})), error);
+  CHECK(graph::to_string(graph::relax_exactly(graph::digraph(1))) == "0");
+  CHECK_THROWS_AS(graph::relax_exactly(graph::digraph()), error);
+  CHECK_THROWS_AS(graph::relax_exactly(graph::digraph(17)), error);
+  CHECK_THROWS_AS(graph::relax_exactly(graph::digraph(2, {{0, 1}, {1, 0}})), error);
 }

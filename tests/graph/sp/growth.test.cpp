@@ -9,10 +9,10 @@ using namespace tensorpar;
 
 namespace {
 /// Grows a tree of g behind an imagined root, node by node in topological order. `policy`: cuts each forest.
-template <class Policy> sp_tree grown(lists const& g, Policy const& policy) {
+template <class Policy> graph::sp_tree grown(lists const& g, Policy const& policy) {
   int const n = static_cast<int>(g.size());
-  detail::sp_growth<int> grow(std::vector<int>(at(n) + 1, 1), n);
-  for (int v : topological_order(g)) grow.place({v}, g[at(v)].empty() ? std::vector<int>{n} : g[at(v)], policy);
+  graph::detail::sp_growth<int> grow(std::vector<int>(at(n) + 1, 1), n);
+  for (int v : graph::topological_order(g)) grow.place({v}, g[at(v)].empty() ? std::vector<int>{n} : g[at(v)], policy);
   return grow.tree(n);
 }
 }  // namespace
@@ -24,20 +24,20 @@ TEST_CASE("trees grown under three policies hold every node once and keep every 
     CAPTURE(text(g));
     auto const least = [](auto& forest) { for (auto& m : forest) m.up = m.needed; };
     auto const all = [](auto& forest) { for (auto& m : forest) m.up = true; };
-    for (sp_tree const& t : {grown(g, least), grown(g, all)}) {
+    for (graph::sp_tree const& t : {grown(g, least), grown(g, all)}) {
       std::vector<int> seen(g.size(), 0);
       for (int i = 0; i < t.size(); ++i)
-        if (t.kind(i) == sp_kind::leaf) ++seen[at(t.node(i))];
+        if (t.kind(i) == graph::sp_kind::leaf) ++seen[at(t.node(i))];
       CHECK(seen == std::vector<int>(g.size(), 1));
-      CHECK(keeps_dependencies(g, t));
+      CHECK(graph::keeps_dependencies(g, t));
     }
   }
 }
 
 TEST_CASE("a group with the same predecessors stands side by side") {
-  detail::sp_growth<int> grow({1, 1, 1, 1}, 3);
+  graph::detail::sp_growth<int> grow({1, 1, 1, 1}, 3);
   auto const least = [](auto& forest) { for (auto& m : forest) m.up = m.needed; };
   grow.place({0}, {3}, least);
   grow.place({1, 2}, {0}, least);
-  CHECK(to_string(grow.tree(3)) == "S(0,P(1,2))");
+  CHECK(graph::to_string(grow.tree(3)) == "S(0,P(1,2))");
 }

@@ -14,63 +14,65 @@ using tests::lists;
 using weights = std::vector<int>;
 
 namespace {
-sp_tree tree(char const* s) { return sp_tree::parse(s); }
-digraph crossing() { return digraph(6, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}}); }
-digraph uneven() { return digraph(6, {{0, 1}, {0, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 5}}); }
+graph::sp_tree tree(char const* s) { return graph::sp_tree::parse(s); }
+graph::digraph crossing() { return graph::digraph(6, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}}); }
+graph::digraph uneven() { return graph::digraph(6, {{0, 1}, {0, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 5}}); }
 }  // namespace
 
 TEST_CASE("strata") {
   weights const w{1, 1, 10, 1, 1, 1};
-  sp_tree const t = relax_by_strata(uneven());
-  CHECK(longest_path(uneven(), w).length == 12);
-  CHECK(critical_path(t, w) == 14);
-  CHECK(work(t, w) == 15);
-  CHECK(relax_by_strata(digraph(6, {{0, 1}, {0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 5}})) == tree("S(0,P(1,2),P(3,4),5)"));
-  CHECK(relax_by_strata(digraph(4)) == tree("P(0,1,2,3)"));
-  CHECK(relax_by_strata(digraph(5, {{0, 2}, {0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}})) == tree("S(P(0,1),P(2,3,4))"));
+  graph::sp_tree const t = graph::relax_by_strata(uneven());
+  CHECK(graph::longest_path(uneven(), w).length == 12);
+  CHECK(graph::critical_path(t, w) == 14);
+  CHECK(graph::work(t, w) == 15);
+  CHECK(graph::relax_by_strata(graph::digraph(6, {{0, 1}, {0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 5}})) == tree("S(0,P(1,2),P(3,4),5)"));
+  CHECK(graph::relax_by_strata(graph::digraph(4)) == tree("P(0,1,2,3)"));
+  CHECK(graph::relax_by_strata(graph::digraph(5, {{0, 2}, {0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}})) == tree("S(P(0,1),P(2,3,4))"));
 }
 
 TEST_CASE("Escribano") {
-  CHECK(relax_escribano(digraph(1)) == tree("0"));
-  CHECK(relax_escribano(digraph(6, {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}})) == tree("S(0,1,P(2,3),4,5)"));
-  CHECK(relax_escribano(uneven()) == tree("S(0,P(S(1,3,4),2),5)"));
-  CHECK(relax_escribano(crossing()) == tree("S(0,P(1,2),P(3,4),5)"));
-  digraph const ten(10, {{0, 1}, {0, 3}, {1, 2}, {1, 5}, {1, 4}, {2, 6}, {3, 4}, {3, 5}, {3, 8}, {4, 8}, {5, 7}, {7, 8}, {6, 9}, {8, 9}});
-  CHECK(relax_escribano(ten) == tree("S(0,P(1,3),P(S(2,6),S(P(S(5,7),4),8)),9)"));
-  CHECK(relax_escribano(digraph(8, {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {1, 5}, {2, 5}, {3, 6}, {4, 7}, {5, 7}, {6, 7}})) ==
+  CHECK(graph::relax_escribano(graph::digraph(1)) == tree("0"));
+  CHECK(graph::relax_escribano(graph::digraph(6, {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}}))
+        == tree("S(0,1,P(2,3),4,5)"));
+  CHECK(graph::relax_escribano(uneven()) == tree("S(0,P(S(1,3,4),2),5)"));
+  CHECK(graph::relax_escribano(crossing()) == tree("S(0,P(1,2),P(3,4),5)"));
+  graph::digraph const ten(10, {{0, 1}, {0, 3}, {1, 2}, {1, 5}, {1, 4}, {2, 6}, {3, 4}, {3, 5}, {3, 8}, {4, 8}, {5, 7}, {7, 8}, {6, 9},
+                                {8, 9}});
+  CHECK(graph::relax_escribano(ten) == tree("S(0,P(1,3),P(S(2,6),S(P(S(5,7),4),8)),9)"));
+  CHECK(graph::relax_escribano(graph::digraph(8, {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {1, 5}, {2, 5}, {3, 6}, {4, 7}, {5, 7}, {6, 7}})) ==
         tree("S(0,P(S(P(1,2),P(4,5)),S(3,6)),7)"));
 }
 
 TEST_CASE("flexible: the cut follows the costs") {
-  CHECK(relax_flexible(crossing()) == tree("S(0,P(1,2),P(3,4),5)"));
-  CHECK(relax_flexible(crossing(), weights{1, 1, 10, 1000, 1, 1}) == tree("S(0,1,P(S(2,4),3),5)"));
-  CHECK(relax_flexible(crossing(), weights{1, 1, 1000, 1000, 1, 1}) == tree("S(0,P(S(1,3),2),4,5)"));
-  digraph const implied_edge(7, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 5}, {3, 6}, {4, 5}, {5, 6}});
-  CHECK(relax_flexible(implied_edge, weights{1, 1, 1, 10, 1, 10, 1}) == tree("S(0,P(S(1,4),2),P(3,5),6)"));
-  digraph const strand(7, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 6}, {4, 6}, {0, 5}, {5, 6}});
-  CHECK(relax_flexible(strand, weights{1, 1, 100, 100, 1, 1, 1}) == tree("S(0,P(S(P(S(1,3),2),4),5),6)"));
-  digraph const appendage(8, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}, {0, 6}, {6, 5}, {2, 7}, {7, 5}});
-  CHECK(relax_flexible(appendage) == tree("S(0,P(6,S(P(1,2),P(3,4,7))),5)"));
-  CHECK(relax_flexible(appendage, weights{1, 100, 1, 1, 1, 1, 1, 100}) == tree("S(0,P(6,S(2,P(7,S(1,P(3,4))))),5)"));
+  CHECK(graph::relax_flexible(crossing()) == tree("S(0,P(1,2),P(3,4),5)"));
+  CHECK(graph::relax_flexible(crossing(), weights{1, 1, 10, 1000, 1, 1}) == tree("S(0,1,P(S(2,4),3),5)"));
+  CHECK(graph::relax_flexible(crossing(), weights{1, 1, 1000, 1000, 1, 1}) == tree("S(0,P(S(1,3),2),4,5)"));
+  graph::digraph const implied_edge(7, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 5}, {3, 6}, {4, 5}, {5, 6}});
+  CHECK(graph::relax_flexible(implied_edge, weights{1, 1, 1, 10, 1, 10, 1}) == tree("S(0,P(S(1,4),2),P(3,5),6)"));
+  graph::digraph const strand(7, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 6}, {4, 6}, {0, 5}, {5, 6}});
+  CHECK(graph::relax_flexible(strand, weights{1, 1, 100, 100, 1, 1, 1}) == tree("S(0,P(S(P(S(1,3),2),4),5),6)"));
+  graph::digraph const appendage(8, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}, {0, 6}, {6, 5}, {2, 7}, {7, 5}});
+  CHECK(graph::relax_flexible(appendage) == tree("S(0,P(6,S(P(1,2),P(3,4,7))),5)"));
+  CHECK(graph::relax_flexible(appendage, weights{1, 100, 1, 1, 1, 1, 1, 100}) == tree("S(0,P(6,S(2,P(7,S(1,P(3,4))))),5)"));
 }
 
 TEST_CASE("flexible: a graph of eighteen nodes") {
-  std::vector<edge> e{{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 10}, {2, 11}, {2, 12}, {3, 5}, {3, 6}, {4, 6}, {4, 7}, {4, 10}, {5, 8},
+  std::vector<graph::edge> e{{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 10}, {2, 11}, {2, 12}, {3, 5}, {3, 6}, {4, 6}, {4, 7}, {4, 10}, {5, 8},
                       {6, 8}, {6, 9}, {7, 8}, {8, 17}, {9, 17}, {10, 16}, {11, 16}, {12, 13}, {12, 14}, {13, 15}, {14, 15},
                       {15, 16}, {16, 17}};
-  digraph const without(18, e);
+  graph::digraph const without(18, e);
   e.push_back({10, 9});
-  digraph const g(18, e);
-  CHECK(relax_flexible(g) == tree("S(0,P(S(1,P(3,4)),S(2,P(11,12))),P(S(P(10,5,6,7),P(8,9)),S(P(13,14),15)),16,17)"));
-  CHECK(keeps_dependencies(without, relax_flexible(without)));
-  CHECK(keeps_dependencies(without, relax_flexible(without, weights{1, 3, 5, 3, 5, 3, 5, 1, 5, 5, 3, 3, 1, 3, 3, 1, 1, 1})));
+  graph::digraph const g(18, e);
+  CHECK(graph::relax_flexible(g) == tree("S(0,P(S(1,P(3,4)),S(2,P(11,12))),P(S(P(10,5,6,7),P(8,9)),S(P(13,14),15)),16,17)"));
+  CHECK(graph::keeps_dependencies(without, graph::relax_flexible(without)));
+  CHECK(graph::keeps_dependencies(without, graph::relax_flexible(without, weights{1, 3, 5, 3, 5, 3, 5, 1, 5, 5, 3, 3, 1, 3, 3, 1, 1, 1})));
 }
 
 TEST_CASE("flexible: the N, three weightings, three best trees") {
-  digraph const n(4, {{0, 2}, {0, 3}, {1, 3}});
-  CHECK(relax_flexible(n, weights{1, 1, 1, 1}) == tree("S(P(0,1),P(2,3))"));
-  CHECK(relax_flexible(n, weights{1, 3, 2, 1}) == tree("S(P(S(0,2),1),3)"));
-  CHECK(relax_flexible(n, weights{1, 2, 3, 1}) == tree("S(0,P(2,S(1,3)))"));
+  graph::digraph const n(4, {{0, 2}, {0, 3}, {1, 3}});
+  CHECK(graph::relax_flexible(n, weights{1, 1, 1, 1}) == tree("S(P(0,1),P(2,3))"));
+  CHECK(graph::relax_flexible(n, weights{1, 3, 2, 1}) == tree("S(P(S(0,2),1),3)"));
+  CHECK(graph::relax_flexible(n, weights{1, 2, 3, 1}) == tree("S(0,P(2,S(1,3)))"));
 }
 
 TEST_CASE("all three keep all dependencies, do the work once and are never faster than the graph") {
@@ -80,9 +82,9 @@ TEST_CASE("all three keep all dependencies, do the work once and are never faste
     weights const w = tests::random_weights(r, n);
     int sum = 0;
     for (int x : w) sum += x;
-    for (sp_tree const& t : {relax_by_strata(g), relax_escribano(g), relax_flexible(g, w)})
-      if (!keeps_dependencies(g, t) || work(t, w) != sum || critical_path(t, w) < tests::longest(g, w)) return false;
-    return relax_flexible(g, w) == relax_flexible(g, w);
+    for (graph::sp_tree const& t : {graph::relax_by_strata(g), graph::relax_escribano(g), graph::relax_flexible(g, w)})
+      if (!graph::keeps_dependencies(g, t) || graph::work(t, w) != sum || graph::critical_path(t, w) < tests::longest(g, w)) return false;
+    return graph::relax_flexible(g, w) == graph::relax_flexible(g, w);
   };
   CHECK(tests::counterexample(301, 1500, [](auto& r) { return tests::random_dag(r, 1 + r.below(16), 5 + r.below(45)); }, property) == "");
 }
@@ -92,14 +94,14 @@ TEST_CASE("a two-terminal series-parallel graph of equal costs loses nothing und
   int kept = 0, kept_flexible = 0, all = 0;
   for (int i = 0; i < 300; ++i) {
     int const n = 3 + r.below(12);
-    sp_tree const inner = tests::random_sp_tree(r, n - 2);
-    sp_expr e;
-    int const body = append(e, inner), first = e.leaf(n - 2), last = e.leaf(n - 1);
-    lists const g = tests::graph_of(normalise(e, e.series({first, body, last})), n);
-    int const before = longest_path(g).length;
+    graph::sp_tree const inner = tests::random_sp_tree(r, n - 2);
+    graph::sp_expr e;
+    int const body = graph::append(e, inner), first = e.leaf(n - 2), last = e.leaf(n - 1);
+    lists const g = tests::graph_of(graph::normalise(e, e.series({first, body, last})), n);
+    int const before = graph::longest_path(g).length;
     ++all;
-    kept += critical_path(relax_escribano(g)) == before;
-    kept_flexible += critical_path(relax_flexible(g)) == before;
+    kept += graph::critical_path(graph::relax_escribano(g)) == before;
+    kept_flexible += graph::critical_path(graph::relax_flexible(g)) == before;
   }
   CHECK(kept == all);
   CHECK(kept_flexible == all);
@@ -107,10 +109,10 @@ TEST_CASE("a two-terminal series-parallel graph of equal costs loses nothing und
 
 TEST_CASE("bad input") {
   lists const cycle{{1}, {0}}, none;
-  CHECK_THROWS_AS(relax_by_strata(cycle), error);
-  CHECK_THROWS_AS(relax_escribano(cycle), error);
-  CHECK_THROWS_AS(relax_flexible(cycle), error);
-  CHECK_THROWS_AS(relax_by_strata(none), error);
-  CHECK_THROWS_AS(relax_escribano(none), error);
-  CHECK_THROWS_AS(relax_flexible(none), error);
+  CHECK_THROWS_AS(graph::relax_by_strata(cycle), error);
+  CHECK_THROWS_AS(graph::relax_escribano(cycle), error);
+  CHECK_THROWS_AS(graph::relax_flexible(cycle), error);
+  CHECK_THROWS_AS(graph::relax_by_strata(none), error);
+  CHECK_THROWS_AS(graph::relax_escribano(none), error);
+  CHECK_THROWS_AS(graph::relax_flexible(none), error);
 }

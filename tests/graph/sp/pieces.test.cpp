@@ -9,13 +9,13 @@ using namespace tensorpar;
 using tests::lists;
 
 TEST_CASE("cuts into a series") {
-  CHECK(series_pieces(digraph(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}})).of == std::vector<int>{0, 1, 1, 2});
-  CHECK(series_pieces(digraph(4, {{0, 2}, {0, 3}, {1, 2}, {1, 3}})).of == std::vector<int>{0, 0, 1, 1});
-  CHECK(series_pieces(digraph(4, {{0, 2}, {1, 2}, {1, 3}})).count == 1);
-  CHECK(series_pieces(digraph(4, {{3, 2}, {2, 1}, {1, 0}, {3, 0}})).of == std::vector<int>{3, 2, 1, 0});
-  CHECK(series_pieces(digraph(2)).count == 1);
-  CHECK(series_pieces(digraph()).count == 0);
-  CHECK_THROWS_AS((void)series_pieces(digraph(2, {{0, 1}, {1, 0}})), error);
+  CHECK(graph::series_pieces(graph::digraph(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}})).of == std::vector<int>{0, 1, 1, 2});
+  CHECK(graph::series_pieces(graph::digraph(4, {{0, 2}, {0, 3}, {1, 2}, {1, 3}})).of == std::vector<int>{0, 0, 1, 1});
+  CHECK(graph::series_pieces(graph::digraph(4, {{0, 2}, {1, 2}, {1, 3}})).count == 1);
+  CHECK(graph::series_pieces(graph::digraph(4, {{3, 2}, {2, 1}, {1, 0}, {3, 0}})).of == std::vector<int>{3, 2, 1, 0});
+  CHECK(graph::series_pieces(graph::digraph(2)).count == 1);
+  CHECK(graph::series_pieces(graph::digraph()).count == 0);
+  CHECK_THROWS_AS((void)graph::series_pieces(graph::digraph(2, {{0, 1}, {1, 0}})), error);
 }
 
 TEST_CASE("two nodes are in one piece exactly if incomparable nodes link them") {
@@ -26,7 +26,7 @@ TEST_CASE("two nodes are in one piece exactly if incomparable nodes link them") 
       for (std::size_t v = 0; v < g.size(); ++v)
         if (u != v && !m[u][v] && !m[v][u]) apart[u].push_back(static_cast<int>(v));
     tests::matrix const linked = tests::closure(apart);
-    auto const p = series_pieces(g);
+    auto const p = graph::series_pieces(g);
     for (std::size_t u = 0; u < g.size(); ++u)
       for (std::size_t v = 0; v < g.size(); ++v) {
         if (u != v && (p.of[u] == p.of[v]) != static_cast<bool>(linked[u][v])) return false;

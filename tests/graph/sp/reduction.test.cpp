@@ -15,10 +15,10 @@ TEST_CASE("series-parallel or not: as the slow decomposition says, ordered nodes
     lists const g = random_dag(r, n, 20 + r.below(50), false);
     bool const expected = decompose_slowly(g).has_value();
     CAPTURE(text(g));
-    detail::sp_reduction const ordered = detail::reduce_ordered(g, n, nullptr);
+    graph::detail::sp_reduction const ordered = graph::detail::reduce_ordered(g, n, nullptr);
     CHECK(ordered.ok == expected);
-    CHECK(is_series_parallel(g) == expected);
-    CHECK(is_series_parallel(renamed(g, r.permutation(n))) == expected);
+    CHECK(graph::is_series_parallel(g) == expected);
+    CHECK(graph::is_series_parallel(renamed(g, r.permutation(n))) == expected);
     if (expected) {
       CHECK(ordered.leaves == n);
       CHECK(ordered.pairs == n - 1);  // every pair joins two parts
@@ -31,7 +31,7 @@ TEST_CASE("series-parallel or not: as the slow decomposition says, ordered nodes
 }
 
 TEST_CASE("the empty graph and cycles are not series-parallel, ids out of range are refused") {
-  CHECK(!is_series_parallel(lists{}));
-  CHECK(!is_series_parallel(lists{{1}, {0}}));
-  CHECK_THROWS_AS(is_series_parallel(lists{{}, {7}}), error);
+  CHECK(!graph::is_series_parallel(lists{}));
+  CHECK(!graph::is_series_parallel(lists{{1}, {0}}));
+  CHECK_THROWS_AS(graph::is_series_parallel(lists{{}, {7}}), error);
 }

@@ -11,19 +11,19 @@ using tests::lists;
 using weights = std::vector<int>;
 
 TEST_CASE("the N: tree, added dependency, critical path before and after") {
-  digraph const n(4, {{0, 2}, {0, 3}, {1, 3}});
-  auto const one = relax(n, weights{1, 1, 1, 1});
-  CHECK(to_string(one.tree) == "S(P(0,1),P(2,3))");
-  CHECK(one.added == std::vector<edge>{{1, 2}});
+  graph::digraph const n(4, {{0, 2}, {0, 3}, {1, 3}});
+  auto const one = graph::relax(n, weights{1, 1, 1, 1});
+  CHECK(graph::to_string(one.tree) == "S(P(0,1),P(2,3))");
+  CHECK(one.added == std::vector<graph::edge>{{1, 2}});
   CHECK(one.before == 2);
   CHECK(one.after == 2);
-  auto const two = relax(n, weights{1, 3, 2, 1});
-  CHECK(to_string(two.tree) == "S(P(S(0,2),1),3)");
-  CHECK(two.added == std::vector<edge>{{2, 3}});
+  auto const two = graph::relax(n, weights{1, 3, 2, 1});
+  CHECK(graph::to_string(two.tree) == "S(P(S(0,2),1),3)");
+  CHECK(two.added == std::vector<graph::edge>{{2, 3}});
   CHECK(two.after == 4);
-  auto const three = relax(n, weights{1, 2, 3, 1});
-  CHECK(to_string(three.tree) == "S(0,P(S(1,3),2))");
-  CHECK(three.added == std::vector<edge>{{0, 1}});
+  auto const three = graph::relax(n, weights{1, 2, 3, 1});
+  CHECK(graph::to_string(three.tree) == "S(0,P(S(1,3),2))");
+  CHECK(three.added == std::vector<graph::edge>{{0, 1}});
   CHECK(three.after == 4);
 }
 
@@ -31,8 +31,8 @@ TEST_CASE("a series-parallel graph is left alone") {
   tests::random_source r{501};
   for (int i = 0; i < 200; ++i) {
     int const n = 1 + r.below(20);
-    sp_tree const t = tests::random_sp_tree(r, n);
-    auto const x = relax(tests::graph_of(t, n, &r, 20), tests::random_weights(r, n));
+    graph::sp_tree const t = tests::random_sp_tree(r, n);
+    auto const x = graph::relax(tests::graph_of(t, n, &r, 20), tests::random_weights(r, n));
     CHECK(x.tree == t);
     CHECK(x.added.empty());
     CHECK(x.before == x.after);
@@ -44,17 +44,18 @@ TEST_CASE("laws on random graphs") {
     tests::random_source r{g.size() * 131 + g[0].size()};
     int const n = static_cast<int>(g.size());
     weights const w = tests::random_weights(r, n);
-    auto const x = relax(g, w);
+    auto const x = graph::relax(g, w);
     int sum = 0;
     for (int y : w) sum += y;
-    if (!keeps_dependencies(g, x.tree) || x.before != tests::longest(g, w) || x.after != critical_path(x.tree, w)) return false;
-    if (x.after < x.before || x.after > sum || x.added.empty() != is_series_parallel(g)) return false;
+    if (!graph::keeps_dependencies(g, x.tree) || x.before != tests::longest(g, w) || x.after != graph::critical_path(x.tree, w))
+      return false;
+    if (x.after < x.before || x.after > sum || x.added.empty() != graph::is_series_parallel(g)) return false;
     lists more = g;  // the graph with the added dependencies has exactly the order of the tree
-    for (edge e : x.added) more[tests::at(e.to)].push_back(e.from);
-    if (sp_decomposition(more) != x.tree) return false;
-    for (sp_tree const& t : {relax_by_strata(g), relax_escribano(g), relax_flexible(g, w)})
-      if (critical_path(t, w) < x.after) return false;
-    return n > 10 || critical_path(relax_exactly(g, w), w) == x.after;
+    for (graph::edge e : x.added) more[tests::at(e.to)].push_back(e.from);
+    if (graph::sp_decomposition(more) != x.tree) return false;
+    for (graph::sp_tree const& t : {graph::relax_by_strata(g), graph::relax_escribano(g), graph::relax_flexible(g, w)})
+      if (graph::critical_path(t, w) < x.after) return false;
+    return n > 10 || graph::critical_path(graph::relax_exactly(g, w), w) == x.after;
   };
   CHECK(tests::counterexample(503, 400, [](auto& r) { return tests::random_dag(r, 1 + r.below(10), 5 + r.below(45)); }, property) == "");
   CHECK(tests::counterexample(509, 150, [](auto& r) { return tests::random_dag(r, 11 + r.below(14), 5 + r.below(30)); }, property) == "");
@@ -62,10 +63,10 @@ TEST_CASE("laws on random graphs") {
 
 TEST_CASE("what is series-parallel around a piece that is not stays as it is") {
   // 0, then an N over 1..4 beside a chain 5, 6, then 7
-  digraph const g(8, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {0, 5}, {5, 6}, {3, 7}, {4, 7}, {6, 7}});
-  auto const x = relax(g, weights{1, 1, 1, 1, 1, 1, 1, 1});
-  CHECK(to_string(x.tree) == "S(0,P(S(P(1,2),P(3,4)),S(5,6)),7)");
-  CHECK(x.added == std::vector<edge>{{2, 3}});
+  graph::digraph const g(8, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {0, 5}, {5, 6}, {3, 7}, {4, 7}, {6, 7}});
+  auto const x = graph::relax(g, weights{1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(graph::to_string(x.tree) == "S(0,P(S(P(1,2),P(3,4)),S(5,6)),7)");
+  CHECK(x.added == std::vector<graph::edge>{{2, 3}});
 }
 
 TEST_CASE("stacked NASNet cells") {
@@ -82,15 +83,15 @@ TEST_CASE("stacked NASNet cells") {
     for (auto [a, b] : {std::pair{h, h}, {p, h}, {h, p}, {p, p}, {h, h}}) pairs.push_back(add({add({a}), add({b})}));
     outputs.push_back(add(pairs));
   }
-  CHECK_FALSE(is_series_parallel(g));
-  auto const x = relax(g);
-  CHECK(keeps_dependencies(g, x.tree));
+  CHECK_FALSE(graph::is_series_parallel(g));
+  auto const x = graph::relax(g);
+  CHECK(graph::keeps_dependencies(g, x.tree));
   CHECK_FALSE(x.added.empty());
   CHECK(x.before == 2 + 8 * 3);
   CHECK(x.after <= x.before + 8);  // at most one step a cell is lost
 }
 
 TEST_CASE("bad input") {
-  CHECK_THROWS_AS(relax(digraph()), error);
-  CHECK_THROWS_AS(relax(digraph(2, {{0, 1}, {1, 0}})), error);
+  CHECK_THROWS_AS(graph::relax(graph::digraph()), error);
+  CHECK_THROWS_AS(graph::relax(graph::digraph(2, {{0, 1}, {1, 0}})), error);
 }

@@ -12,25 +12,25 @@ using tests::lists;
 
 namespace {
 
-std::string tree(int n, std::vector<edge> const& e) {
-  auto const t = sp_decomposition(digraph(n, e));
-  CHECK(t.has_value() == is_series_parallel(digraph(n, e)));
-  return t ? to_string(*t) : "none";
+std::string tree(int n, std::vector<graph::edge> const& e) {
+  auto const t = graph::sp_decomposition(graph::digraph(n, e));
+  CHECK(t.has_value() == graph::is_series_parallel(graph::digraph(n, e)));
+  return t ? graph::to_string(*t) : "none";
 }
 
 std::string loose(lists const& g, std::vector<int> const& leading) {
-  auto const t = sp_decomposition(g, [&](int v) { return std::find(leading.begin(), leading.end(), v) != leading.end(); });
-  return t ? to_string(*t) : "none";
+  auto const t = graph::sp_decomposition(g, [&](int v) { return std::find(leading.begin(), leading.end(), v) != leading.end(); });
+  return t ? graph::to_string(*t) : "none";
 }
 
 /// Everything that must be true of the answer for one graph.
 bool right(lists const& g) {
-  auto const t = sp_decomposition(g);
-  if (t.has_value() != is_series_parallel(g) || t != tests::decompose_slowly(g)) return false;
+  auto const t = graph::sp_decomposition(g);
+  if (t.has_value() != graph::is_series_parallel(g) || t != tests::decompose_slowly(g)) return false;
   if (!t) return true;
-  std::vector<edge> covers;
-  for (auto [u, v] : cover_edges(*t)) covers.push_back({u, v});
-  return keeps_dependencies(g, *t) && edges(transitive_reduction(g)) == covers;
+  std::vector<graph::edge> covers;
+  for (auto [u, v] : graph::cover_edges(*t)) covers.push_back({u, v});
+  return graph::keeps_dependencies(g, *t) && graph::edges(graph::transitive_reduction(g)) == covers;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ TEST_CASE("all orders of up to five nodes: the known numbers of series-parallel 
       for (int u = 0; u < n; ++u)
         for (int v = 0; v < n; ++v)
           if (rel[u] >> v & 1) g[tests::at(v)].push_back(u);
-      bool const sp = is_series_parallel(g);
+      bool const sp = graph::is_series_parallel(g);
       ++all;
       yes += sp;
       wrong += sp != tests::free_of_n(tests::closure(g));
@@ -83,7 +83,7 @@ TEST_CASE("all orders of up to five nodes: the known numbers of series-parallel 
 TEST_CASE("random graphs: recognition, decomposition and both slow versions agree") {
   auto const make = [](auto& r) { return tests::random_dag(r, r.below(10), 5 + r.below(60)); };
   CHECK(tests::counterexample(101, 3000, make, right) == "");
-  auto const n_free = [](lists const& g) { return g.empty() || is_series_parallel(g) == tests::free_of_n(tests::closure(g)); };
+  auto const n_free = [](lists const& g) { return g.empty() || graph::is_series_parallel(g) == tests::free_of_n(tests::closure(g)); };
   CHECK(tests::counterexample(103, 1500, make, n_free) == "");
 }
 
@@ -91,11 +91,11 @@ TEST_CASE("random trees come back from their graphs, with implied and repeated e
   tests::random_source r{107};
   for (int i = 0; i < 1500; ++i) {
     int const n = 1 + r.below(25);
-    sp_tree const t = tests::random_sp_tree(r, n);
+    graph::sp_tree const t = tests::random_sp_tree(r, n);
     lists const g = tests::graph_of(t, n, &r, r.below(50));
-    auto const found = sp_decomposition(g);
+    auto const found = graph::sp_decomposition(g);
     REQUIRE(found.has_value());
-    if (*found != t) FAIL(to_string(t) << " came back as " << to_string(*found) << " from " << tests::text(g));
+    if (*found != t) FAIL(graph::to_string(t) << " came back as " << graph::to_string(*found) << " from " << tests::text(g));
   }
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("almost series-parallel: one edge more or less in a larger graph") {
   auto const make = [](auto& r) {
     int const n = 6 + r.below(14);
     lists g = tests::graph_of(tests::random_sp_tree(r, n), n, &r, 15);
-    auto const order = topological_order(g);
+    auto const order = graph::topological_order(g);
     int const i = r.below(n - 1), j = i + 1 + r.below(n - 1 - i);
     g[tests::at(order[tests::at(j)])].push_back(order[tests::at(i)]);
     auto& some = g[tests::at(r.below(n))];
@@ -117,21 +117,21 @@ TEST_CASE("the order of edges and the names of nodes do not matter") {
   tests::random_source r{113};
   for (int i = 0; i < 300; ++i) {
     lists g = tests::random_dag(r, 1 + r.below(9), 30);
-    auto const t = sp_decomposition(g);
+    auto const t = graph::sp_decomposition(g);
     auto const name = r.permutation(static_cast<int>(g.size()));
     lists h = tests::renamed(g, name);
     for (auto& p : h) std::reverse(p.begin(), p.end());
-    auto const renamed_tree = sp_decomposition(h);
+    auto const renamed_tree = graph::sp_decomposition(h);
     REQUIRE(t.has_value() == renamed_tree.has_value());
     if (!t) continue;
-    sp_expr e;
+    graph::sp_expr e;
     std::vector<int> handle, parts;
     for (int k = 0; k < t->size(); ++k) {
       parts.clear();
       for (int p : t->parts(k)) parts.push_back(handle[tests::at(p)]);
-      handle.push_back(t->kind(k) == sp_kind::leaf ? e.leaf(name[tests::at(t->node(k))]) : e.compose(t->kind(k), parts));
+      handle.push_back(t->kind(k) == graph::sp_kind::leaf ? e.leaf(name[tests::at(t->node(k))]) : e.compose(t->kind(k), parts));
     }
-    CHECK(normalise(e, handle.back()) == *renamed_tree);
+    CHECK(graph::normalise(e, handle.back()) == *renamed_tree);
   }
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("weights and inputs: the imagined node does what all edges would") {
     int const n = static_cast<int>(g.size());
     auto const leading = [](int v) { return v % 3 != 0; };
     std::vector<char> lead(g.size(), 0), target(g.size(), 0), feeds(g.size(), 0);
-    for (int v : topological_order(g)) {
+    for (int v : graph::topological_order(g)) {
       bool all = leading(v);
       for (int u : g[tests::at(v)]) all = all && lead[tests::at(u)];
       lead[tests::at(v)] = all;
@@ -168,9 +168,9 @@ TEST_CASE("weights and inputs: the imagined node does what all edges would") {
     for (int u = 0; u < n; ++u)
       for (int v = 0; v < n; ++v)
         if (feeds[tests::at(u)] && target[tests::at(v)]) full[tests::at(v)].push_back(u);
-    auto expected = sp_decomposition(g);
-    if (!expected) expected = sp_decomposition(full);
-    return sp_decomposition(g, leading) == expected;
+    auto expected = graph::sp_decomposition(g);
+    if (!expected) expected = graph::sp_decomposition(full);
+    return graph::sp_decomposition(g, leading) == expected;
   };
   CHECK(tests::counterexample(127, 3000, [](auto& r) { return tests::random_dag(r, 1 + r.below(10), 10 + r.below(40)); }, property) == "");
 }
@@ -178,11 +178,11 @@ TEST_CASE("weights and inputs: the imagined node does what all edges would") {
 TEST_CASE("the networks of the literature are series-parallel once weights and inputs are set aside") {
   for (tests::network const& net : tests::all_networks()) {
     CAPTURE(net.name);
-    auto const t = sp_decomposition(net.before, [&](int v) { return net.leads[tests::at(v)]; });
+    auto const t = graph::sp_decomposition(net.before, [&](int v) { return net.leads[tests::at(v)]; });
     REQUIRE(t.has_value());
-    CHECK(keeps_dependencies(net.before, *t));
+    CHECK(graph::keeps_dependencies(net.before, *t));
   }
-  CHECK_FALSE(is_series_parallel(tests::nasnet_cell().before));
+  CHECK_FALSE(graph::is_series_parallel(tests::nasnet_cell().before));
 }
 
 // No clock: quadratic work on so many nodes would not end within the time that ctest gives.
@@ -197,11 +197,11 @@ TEST_CASE("linear work: 100,000 nodes") {
     if (v == n - 1)
       for (int u = 2; u < n - 1; ++u) fan[tests::at(v)].push_back(u);
   }
-  CHECK(sp_decomposition(chain)->size() == n + 1);
-  CHECK(sp_decomposition(residual)->size() == n + 1);
-  CHECK_FALSE(is_series_parallel(ladder));
-  CHECK(sp_decomposition(fan)->size() == n + 2);
+  CHECK(graph::sp_decomposition(chain)->size() == n + 1);
+  CHECK(graph::sp_decomposition(residual)->size() == n + 1);
+  CHECK_FALSE(graph::is_series_parallel(ladder));
+  CHECK(graph::sp_decomposition(fan)->size() == n + 2);
   tests::random_source r{131};
   lists const g = tests::graph_of(tests::random_sp_tree(r, 3000), 3000);
-  CHECK(is_series_parallel(g));
+  CHECK(graph::is_series_parallel(g));
 }

@@ -9,11 +9,11 @@ using namespace tensorpar;
 
 namespace {
 
-inference inferred(any_op const& o, std::vector<shape> const& in) {
+op::inference inferred(op::any_op const& o, std::vector<shape> const& in) {
   return o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
 }
-std::string refusal(any_op const& o, shape const& x) {
-  inference const r = inferred(o, {x});
+std::string refusal(op::any_op const& o, shape const& x) {
+  op::inference const r = inferred(o, {x});
   return r.ok() ? "accepted" : r.rule;
 }
 
@@ -22,19 +22,19 @@ std::string refusal(any_op const& o, shape const& x) {
 TEST_CASE("a third of the columns comes out; log-sum-exps are one per query and head, in f32") {
   for (dtype type : {dtype::f32, dtype::bf16}) {
     shape const x = shape{4, 6, 24}.of(type), y = shape{4, 6, 8}.of(type);
-    CHECK(spell(inferred(packed_attention{2}, {x}).out[0]) == spell(y));
-    CHECK(spell(inferred(packed_attention_grad{2}, {y, x}).out[0]) == spell(x));
-    inference const r = inferred(packed_attention_with_lse{2, true}, {x});
+    CHECK(op::spell(inferred(packed_attention{2}, {x}).out[0]) == op::spell(y));
+    CHECK(op::spell(inferred(packed_attention_grad{2}, {y, x}).out[0]) == op::spell(x));
+    op::inference const r = inferred(packed_attention_with_lse{2, true}, {x});
     REQUIRE(r.n == 2);
-    CHECK(spell(r.out[0]) == spell(y));
-    CHECK(spell(r.out[1]) == spell(shape{4, 2, 6}));
+    CHECK(op::spell(r.out[0]) == op::spell(y));
+    CHECK(op::spell(r.out[1]) == op::spell(shape{4, 2, 6}));
     CHECK(r.out[1].type == dtype::f32);
-    CHECK(spell(inferred(packed_attention_grad_from_lse{2, true}, {y, x, y, r.out[1]}).out[0]) == spell(x));
+    CHECK(op::spell(inferred(packed_attention_grad_from_lse{2, true}, {y, x, y, r.out[1]}).out[0]) == op::spell(x));
   }
 }
 
 TEST_CASE("widths that are no three tensors of that many heads are refused, and tensors that are no sequences") {
-  for (any_op const& o : {any_op(packed_attention{2}), any_op(packed_attention_with_lse{2})}) {
+  for (op::any_op const& o : {op::any_op(packed_attention{2}), op::any_op(packed_attention_with_lse{2})}) {
     CHECK(refusal(o, {4, 6, 24}) == "accepted");
     CHECK(refusal(o, {4, 6, 16}) == "width not divisible by three times the heads");
     CHECK(refusal(o, {4, 6, 9}) == "width not divisible by three times the heads");
@@ -45,16 +45,14 @@ TEST_CASE("widths that are no three tensors of that many heads are refused, and 
 
 TEST_CASE("which operators are attention, its gradient, and which have log-sum-exps") {
   struct {
-    any_op op;
+    op::any_op op;
     bool attends, back, lse;
   } const all[] = {{attention{2}, true, false, false},
                    {packed_attention{2}, true, false, false},
                    {attention_grad{2}, false, true, false},
                    {packed_attention_grad{2}, false, true, false},
-                   {attention_with_lse{2}, false, false, true},
-                   {packed_attention_with_lse{2}, false, false, true},
-                   {attention_grad_from_lse{{2}}, false, false, true},
-                   {packed_attention_grad_from_lse{{2}}, false, false, true}};
+                   {op::attention_with_lse{2}, false, false, true}, {packed_attention_with_lse{2}, false, false, true},
+                   {op::attention_grad_from_lse{{2}}, false, false, true}, {packed_attention_grad_from_lse{{2}}, false, false, true}};
   for (auto const& x : all) {
     CAPTURE(x.op.op->name);
     CHECK(is_attention(x.op) == x.attends);
@@ -65,8 +63,8 @@ TEST_CASE("which operators are attention, its gradient, and which have log-sum-e
 
 TEST_CASE("its work is attention's") {
   shape const x{4, 6, 24}, y{4, 6, 8}, lse{4, 2, 6};
-  auto const flops = [](any_op const& o, std::vector<shape> const& in) {
-    inference const r = inferred(o, in);
+  auto const flops = [](op::any_op const& o, std::vector<shape> const& in) {
+    op::inference const r = inferred(o, in);
     return o.op->flops(o.attr, {in.data(), static_cast<int>(in.size())}, {r.out, r.n});
   };
   for (bool causal : {false, true}) {
@@ -80,9 +78,9 @@ TEST_CASE("its work is attention's") {
 
 TEST_CASE("samples and whole heads split; queries, which are keys too, do not") {
   shape const x{4, 6, 24}, y{4, 6, 8}, lse{4, 2, 6};
-  auto const loops = [](any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out) {
+  auto const loops = [](op::any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out) {
     std::string s;
-    for (node_loop const& l : space_of(o, in, out).loops) s += std::string(1, l.letter) + std::to_string(l.units) + " ";
+    for (ir::node_loop const& l : ir::space_of(o, in, out).loops) s += std::string(1, l.letter) + std::to_string(l.units) + " ";
     return s;
   };
   CHECK(loops(packed_attention{2}, {x}, {y}) == "b4 S1 e2 ");

@@ -19,49 +19,49 @@ struct rotary {
     visit("interleaved", s.interleaved);
     visit("factor", s.factor);
   }
-  constexpr inference infer(shapes in) const {
-    return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]);
+  constexpr op::inference infer(shapes in) const {
+    return in[0].last().n % 2 ? op::inference(op::mismatch("width must be even", in[0], scalar)) : op::inference(in[0]);
   }
 };
-static_assert(operator_<rotary> && !differentiable<rotary> && described<rotary>);
+static_assert(op::operator_<rotary> && !op::differentiable<rotary> && op::described<rotary>);
 }  // namespace
 
 TEST_CASE("a user's operator keeps the laws") {
   tests::check_attribute_laws(rotary{.base = 7, .interleaved = true, .factor = 0.5});
   CHECK(tests::check_operator_laws(rotary{}, {{4, 6, 8}}) == 5);   // 2 and 4 parts of 4, 2, 3 and 6 parts of 6
-  CHECK(!info<rotary>.derive);
-  CHECK((info<relu>.derive != nullptr));
-  CHECK(info<rotary>.attr_kind(1) == 'b');
-  CHECK(info<rotary>.attr_name(2) == "factor");
+  CHECK(!op::info<rotary>.derive);
+  CHECK((op::info<relu>.derive != nullptr));
+  CHECK(op::info<rotary>.attr_kind(1) == 'b');
+  CHECK(op::info<rotary>.attr_name(2) == "factor");
 }
 
 TEST_CASE("the default work counts every loop once, twice where one is reduced") {
-  any_op const o = contraction("mk,kn->mn");
+  op::any_op const o = contraction("mk,kn->mn");
   shape const in[2]{{3, 5}, {5, 7}}, out[1]{{3, 7}};
   CHECK(o.op->flops(o.attr, {in, 2}, {out, 1}) == 2.0 * 3 * 5 * 7);
-  any_op const r = rotary{};
+  op::any_op const r = rotary{};
   shape const x[1]{{3, 5, 8}};
   CHECK(r.op->flops(r.attr, {x, 1}, {x, 1}) == 120);
 }
 
 TEST_CASE("names and places are labels, not values") {
-  any_op const a = linear{3}, b = named("head", linear{3});
+  op::any_op const a = linear{3}, b = named("head", linear{3});
   CHECK(a == b);
   CHECK(a.hash() == b.hash());
   CHECK(b.name == std::string("head"));
   CHECK(std::string(a.at.file).find("any_op.test.cpp") != std::string::npos);
   CHECK(a.at.line > 0);
-  CHECK(!(a == any_op(linear{4})));
-  CHECK(!(any_op(relu{}) == any_op(gelu{})));
-  CHECK(any_op{} == any_op{});
-  CHECK(!(any_op{} == any_op(relu{})));
+  CHECK(!(a == op::any_op(linear{4})));
+  CHECK(!(op::any_op(relu{}) == op::any_op(gelu{})));
+  CHECK(op::any_op{} == op::any_op{});
+  CHECK(!(op::any_op{} == op::any_op(relu{})));
 }
 
 TEST_CASE("hashes are the same on every machine and in every run") {
-  CHECK(info<linear>.id == 0xac3191c5ecc66e60ull);
-  CHECK(any_op(linear{512}).hash() == 0xf8ad0232d3a25207ull);
-  CHECK(any_op(linear{.out = 512, .to = axis("hidden")}).hash() == 0x71bbc3496e0062afull);
+  CHECK(op::info<linear>.id == 0xac3191c5ecc66e60ull);
+  CHECK(op::any_op(linear{512}).hash() == 0xf8ad0232d3a25207ull);
+  CHECK(op::any_op(linear{.out = 512, .to = axis("hidden")}).hash() == 0x71bbc3496e0062afull);
   std::set<u64> seen;
-  for (i64 i = 0; i < 5000; ++i) seen.insert(any_op(linear{i}).hash());
+  for (i64 i = 0; i < 5000; ++i) seen.insert(op::any_op(linear{i}).hash());
   CHECK(seen.size() == 5000);
 }

@@ -19,7 +19,7 @@ namespace {
 
 /// A graph of one operator: handles are operands, results, then gradients and what was emitted. Every emitted operator must accept its
 /// operands.
-struct recorder final : gradient_builder {
+struct recorder final : op::gradient_builder {
   int operand_count, result_count;
   std::vector<shape> types;
   std::vector<bool> want;
@@ -50,15 +50,15 @@ struct recorder final : gradient_builder {
   bool has_gradient(int) const override { return true; }
   bool wanted(int i) const override { return want[static_cast<std::size_t>(i)]; }
   shape type(tensor t) const override { return types[static_cast<std::size_t>(t)]; }
-  tensor emit(any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
-  tensor emit(any_op const& o, tensor const* x, int n) override {
+  tensor emit(op::any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
+  tensor emit(op::any_op const& o, tensor const* x, int n) override {
     std::vector<shape> in;
     for (int i = 0; i < n; ++i) in.push_back(type(x[i]));
     for (int i = 0; i < n; ++i) use(x[i]);
     int const activations = o.op->arity < 0 ? n : o.op->arity;
     emitted.emplace_back(o.op->name);
     used.push_back(false);
-    inference const r = n < activations ? inference(mismatch("too few operands", scalar, scalar))
+    op::inference const r = n < activations ? op::inference(op::mismatch("too few operands", scalar, scalar))
                                         : o.op->infer(o.attr, {in.data(), activations});
     if (!r.ok()) fault = emitted.back() + ": " + r.rule;
     tensor const first = static_cast<tensor>(types.size());
@@ -75,7 +75,7 @@ struct recorder final : gradient_builder {
   }
 };
 
-recorder differentiated(any_op const& o, std::vector<shape> in, std::vector<bool> const& want = {}) {
+recorder differentiated(op::any_op const& o, std::vector<shape> in, std::vector<bool> const& want = {}) {
   auto const out = tests::results_of(o, in);
   for (shape const& w : tests::weights_of(o, in)) in.push_back(w);
   recorder r(in, out);
@@ -121,10 +121,11 @@ TEST_CASE("layers have the derivatives that their definitions say") {
   shape const image{2, 6, 8, 8}, sequence{2, 4, 8};
   CHECK(differentiated(attention{.heads = 2}, {sequence, sequence, sequence}).emitted == names{"attention_grad"});
   CHECK(differentiated(packed_attention{.heads = 2}, {{2, 5, 24}}).emitted == names{"packed_attention_grad"});
-  CHECK(differentiated(conv2d{.out = 4, .kernel = 3, .bias = true}, {image}).emitted == names{"conv2d_grad_x", "conv2d_grad_w", "contraction"});
+  CHECK(differentiated(conv2d{.out = 4, .kernel = 3, .bias = true}, {image}).emitted
+        == names{"conv2d_grad_x", "conv2d_grad_w", "contraction"});
   CHECK(differentiated(max_pool(), {image}).emitted == names{"pool2d_grad"});
   CHECK(differentiated(global_average{}, {image}).emitted == names{"global_average_grad"});
-  CHECK(differentiated(channel_moments{}, {image}).emitted == names{"channel_moments_grad"});
+  CHECK(differentiated(op::channel_moments{}, {image}).emitted == names{"channel_moments_grad"});
   CHECK(differentiated(softmax{}, {sequence}).emitted == names{"softmax_grad"});
   CHECK(differentiated(layernorm{}, {sequence}).emitted == names{"layernorm_grad_x", "layernorm_grad_gamma", "contraction"});
   CHECK(differentiated(rmsnorm{}, {sequence}).emitted == names{"rmsnorm_grad_x", "rmsnorm_grad_gamma"});

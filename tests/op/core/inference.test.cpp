@@ -7,13 +7,13 @@
 using namespace tensorpar;
 
 TEST_CASE("an answer holds results; a complaint its rule and both shapes") {
-  constexpr inference one = shape{2, 3};
+  constexpr op::inference one = shape{2, 3};
   static_assert(one.ok() && one.n == 1 && one.out[0] == shape{2, 3});
-  constexpr inference three(3, shape{4});
+  constexpr op::inference three(3, shape{4});
   static_assert(three.ok() && three.n == 3 && three.out[2] == shape{4});
-  constexpr inference listed{shape{1}, shape{2}};
+  constexpr op::inference listed{shape{1}, shape{2}};
   static_assert(listed.ok() && listed.n == 2 && listed.out[1] == shape{2});
-  constexpr inference none = mismatch("widths differ", {2, 3}, {2, 4});
+  constexpr op::inference none = op::mismatch("widths differ", {2, 3}, {2, 4});
   static_assert(!none.ok() && none.n == 0);
   CHECK(std::string_view(none.rule) == "widths differ");
   CHECK(none.out[0] == shape{2, 3});
@@ -21,8 +21,8 @@ TEST_CASE("an answer holds results; a complaint its rule and both shapes") {
 }
 
 TEST_CASE("weights are listed in order, none by default") {
-  static_assert(weight_list{}.n == 0);
-  constexpr weight_list w{{{3, 4}, init::fan_in}, {{3}, init::zeros}};
-  static_assert(w.n == 2 && w.w[0].start == init::fan_in && w.w[1].type == shape{3});
+  static_assert(op::weight_list{}.n == 0);
+  constexpr op::weight_list w{{{3, 4}, op::init::fan_in}, {{3}, op::init::zeros}};
+  static_assert(w.n == 2 && w.w[0].start == op::init::fan_in && w.w[1].type == shape{3});
   CHECK(w.w[0].type.elements() == 12);
 }

@@ -91,11 +91,11 @@ TEST_CASE("a shape that is declared without a value is a scalar, whatever its me
     CHECK(s->bytes() == 4);
     for (dim const& d : s->d) CHECK((d.n == 0 && !d.name && !d.sym));
   }
-  alignas(weight_list) unsigned char list[sizeof(weight_list)];
+  alignas(tensorpar::op::weight_list) unsigned char list[sizeof(op::weight_list)];
   std::memset(list, 0xff, sizeof list);
-  weight_list const* const w = new (list) weight_list;
+  op::weight_list const* const w = new (list) op::weight_list;
   CHECK(w->n == 0);
-  for (weight const& x : w->w) CHECK((x.type == scalar && x.start == init::zeros));
+  for (op::weight const& x : w->w) CHECK((x.type == scalar && x.start == op::init::zeros));
   constexpr auto made = [] { shape s; s.rank = 2; s.d[1] = dim(3); return s; }();
   static_assert(made.d[0].n == 0 && made.d[1].n == 3);
 }

@@ -10,14 +10,14 @@ using namespace tensorpar;
 
 namespace {
 /// A user's own pair of the library's parts.
-using matmul_tanh = activated<matmul, tanh_>;
-static_assert(operator_<matmul_tanh> && differentiable<matmul_tanh>);
-static_assert(info<matmul_tanh>.name == "matmul_tanh" && info<matmul_tanh>.id == name_hash("matmul_tanh"));
-static_assert(info<linear>.first == nullptr && info<linear>.then == nullptr);
+using matmul_tanh = op::activated<matmul, tanh_>;
+static_assert(op::operator_<matmul_tanh> && op::differentiable<matmul_tanh>);
+static_assert(op::info<matmul_tanh>.name == "matmul_tanh" && op::info<matmul_tanh>.id == core::name_hash("matmul_tanh"));
+static_assert(op::info<linear>.first == nullptr && op::info<linear>.then == nullptr);
 
-computation_graph chain(any_op const& one, any_op const* then) {
+computation_graph chain(op::any_op const& one, op::any_op const* then) {
   computation_graph g;
-  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {8, 6}, init::fan_in), y = g.add_input("y", {4, 8});
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {8, 6}, op::init::fan_in), y = g.add_input("y", {4, 8});
   int last = g.node(g.add(one, {x, w})).out[0];
   if (then) last = g.node(g.add(*then, {last})).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {last, y})).out[0]);
@@ -31,19 +31,19 @@ std::vector<std::string> operators(computation_graph const& g) {
 }  // namespace
 
 TEST_CASE("an operator with a function has the parts' name, attributes, weights and work, and keeps its sums whole") {
-  CHECK(info<linear_sigmoid>.name == "linear_sigmoid");
-  CHECK(info<conv2d_relu>.name == "conv2d_relu");
-  CHECK(info<conv2d_relu>.attrs == info<conv2d>.attrs);
-  CHECK(info<linear_relu>.first == &info<linear>);
-  CHECK(info<linear_relu>.then == &info<relu>);
-  linear_relu const o{{.out = 8, .bias = false}};
-  CHECK(any_op(o).as<linear_relu>().out == 8);
+  CHECK(op::info<op::linear_sigmoid>.name == "linear_sigmoid");
+  CHECK(op::info<op::conv2d_relu>.name == "conv2d_relu");
+  CHECK(op::info<op::conv2d_relu>.attrs == op::info<conv2d>.attrs);
+  CHECK(op::info<op::linear_relu>.first == &op::info<linear>);
+  CHECK(op::info<op::linear_relu>.then == &op::info<relu>);
+  op::linear_relu const o{{.out = 8, .bias = false}};
+  CHECK(op::any_op(o).as<op::linear_relu>().out == 8);
   CHECK(o.notation_for({}).view() == "...I, oI, o -> ...o");
-  CHECK(conv2d_relu{{.out = 4}}.notation_for({}).view() == "nCHW,oCRS,o->noYX");
-  CHECK(conv2d_relu{{.out = 4, .groups = 2}}.notation_for({}).view() == "ngHW,gCRS,g->ngYX");
+  CHECK(op::conv2d_relu{{.out = 4}}.notation_for({}).view() == "nCHW,oCRS,o->noYX");
+  CHECK(op::conv2d_relu{{.out = 4, .groups = 2}}.notation_for({}).view() == "ngHW,gCRS,g->ngYX");
   CHECK(matmul_tanh{{.transpose_a = true}}.notation_for({}).view() == "...Km,...Kn->...mn");
   shape const x{4, 6}, y{4, 8};
-  any_op const both = o;
+  op::any_op const both = o;
   double const alone = both.op->first->flops(both.attr, {&x, 1}, {&y, 1});
   CHECK(both.op->flops(both.attr, {&x, 1}, {&y, 1}) == alone + 32);        // one operation for each element
   CHECK(both.op->weights(both.attr, {&x, 1}).n == 1);
@@ -51,19 +51,19 @@ TEST_CASE("an operator with a function has the parts' name, attributes, weights 
 }
 
 TEST_CASE("its derivative is the function's, once, then the operator's") {
-  any_op const f = relu{};
+  op::any_op const f = relu{};
   training_options const o;
   auto const apart = operators(differentiate(chain(linear{8, false}, &f), o).graph);
-  auto whole = operators(differentiate(chain(linear_relu{{8, false}}, nullptr), o).graph);
+  auto whole = operators(differentiate(chain(op::linear_relu{{8, false}}, nullptr), o).graph);
   REQUIRE(whole.size() + 1 == apart.size());
   whole[0] = "linear";
   whole.insert(whole.begin() + 1, "relu");
   CHECK(whole == apart);
   // weight and operand are both asked for: the function's gradient is made once for them
-  computation_graph g = chain(linear_relu{{8, false}}, nullptr);
+  computation_graph g = chain(op::linear_relu{{8, false}}, nullptr);
   computation_graph two;
-  int const p = two.add_parameter("p", {4, 6}, init::ones), w = two.add_parameter("w", {8, 6}, init::fan_in);
-  int const y = two.node(two.add(linear_relu{{8, false}}, {p, w})).out[0];
+  int const p = two.add_parameter("p", {4, 6}, op::init::ones), w = two.add_parameter("w", {8, 6}, op::init::fan_in);
+  int const y = two.node(two.add(op::linear_relu{{8, false}}, {p, w})).out[0];
   two.add_output("loss", two.node(two.add(mean_squared_error{}, {y, two.add_input("y", {4, 8})})).out[0]);
   int slopes = 0;
   for (std::string const& name : operators(differentiate(two, o).graph)) slopes += name == "relu_grad";

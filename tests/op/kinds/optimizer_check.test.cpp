@@ -1,4 +1,5 @@
-// tests/op/kinds/optimizer_check.test.cpp - constants that no optimizer can work with are refused by name, also where a graph is differentiated
+// tests/op/kinds/optimizer_check.test.cpp - constants that no optimizer can work with are refused by name, also where a graph is
+// differentiated
 #include <cmath>
 #include <doctest/doctest.h>
 #include <tensorpar/ir/differentiate.hpp>
@@ -11,7 +12,7 @@ TEST_CASE("each constant has its bounds") {
   auto const says = [](auto const& change) -> std::string {
     optimizer_choice o;
     change(o);
-    try { require_optimizer(o); } catch (error const& e) { return e.what(); }
+    try { op::require_optimizer(o); } catch (error const& e) { return e.what(); }
     return "";
   };
   CHECK(says([](optimizer_choice&) {}) == "");
@@ -33,7 +34,7 @@ TEST_CASE("each constant has its bounds") {
 
 TEST_CASE("differentiate asks for them") {
   computation_graph g;
-  int const w = g.add_parameter("w", {4}, init::ones), y = g.add_input("y", {4});
+  int const w = g.add_parameter("w", {4}, op::init::ones), y = g.add_input("y", {4});
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {w, y})).out[0]);
   training_options o;
   CHECK_NOTHROW(differentiate(g, o));

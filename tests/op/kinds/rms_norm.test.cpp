@@ -8,17 +8,17 @@ using namespace tensorpar;
 
 TEST_CASE("RMS norm keeps the shape, has one weight per last index, and splits along all axes but the last") {
   shape const x{4, 6, 8};
-  any_op const norm(rmsnorm{});
-  inference const y = norm.op->infer(norm.attr, {&x, 1});
+  op::any_op const norm(rmsnorm{});
+  op::inference const y = norm.op->infer(norm.attr, {&x, 1});
   REQUIRE(y.ok());
   CHECK(y.out[0] == x);
-  weight_list const w = norm.op->weights(norm.attr, {&x, 1});
+  op::weight_list const w = norm.op->weights(norm.attr, {&x, 1});
   REQUIRE(w.n == 1);
   CHECK(w.w[0].type == shape{8});
-  CHECK(w.w[0].start == init::ones);
-  iteration_space const s = space_of(norm, {x, {8}}, {x});
+  CHECK(w.w[0].start == op::init::ones);
+  ir::iteration_space const s = ir::space_of(norm, {x, {8}}, {x});
   REQUIRE(s.loops.size() == 3);
-  for (node_loop const& l : s.loops) {
+  for (ir::node_loop const& l : s.loops) {
     CHECK(l.units == (l.letter == 'E' ? 1 : l.letter == '0' ? 4 : 6));
     CHECK(!l.reduced);
   }

@@ -11,14 +11,14 @@ using namespace tensorpar;
 namespace {
 constexpr axis batch{"batch"}, width{"width"}, heads{"heads"};
 
-std::vector<shape> results(any_op const& o, std::vector<shape> const& in) {
-  inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
+std::vector<shape> results(op::any_op const& o, std::vector<shape> const& in) {
+  op::inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
   REQUIRE(r.ok());
   return {r.out, r.out + r.n};
 }
-shape result(any_op const& o, shape const& in) { return results(o, {in})[0]; }
-std::string refusal(any_op const& o, shape const& in) {
-  inference const r = o.op->infer(o.attr, {&in, 1});
+shape result(op::any_op const& o, shape const& in) { return results(o, {in})[0]; }
+std::string refusal(op::any_op const& o, shape const& in) {
+  op::inference const r = o.op->infer(o.attr, {&in, 1});
   return r.ok() ? "" : r.rule;
 }
 }  // namespace

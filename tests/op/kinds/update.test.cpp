@@ -10,7 +10,7 @@
 using namespace tensorpar;
 
 TEST_CASE("an update gives what it replaces: the parameter and its states; the clip factor adds nothing") {
-  struct rule { any_op op; int states; double flops; };
+  struct rule { op::any_op op; int states; double flops; };
   for (rule const& u : {rule{sgd_update{}, 0, 3}, rule{momentum_update{}, 1, 5}, rule{adamw_update{}, 2, 14}}) {
     CHECK(is_update(u.op));
     for (shape const& s : {shape{8}, shape{4, 6}, shape{2, 3, 4, 5}})
@@ -18,17 +18,18 @@ TEST_CASE("an update gives what it replaces: the parameter and its states; the c
         INFO(std::string(u.op.op->name), ", rank ", s.rank, clipped ? ", clipped" : "");
         std::vector<shape> in(static_cast<std::size_t>(2 + u.states), s);
         if (clipped) in.push_back(scalar);
-        inference const r = u.op.op->infer(u.op.attr, {in.data(), static_cast<int>(in.size())});
+        op::inference const r = u.op.op->infer(u.op.attr, {in.data(), static_cast<int>(in.size())});
         REQUIRE(r.ok());
         REQUIRE(r.n == 1 + u.states);
         std::vector<shape> const out(r.out, r.out + r.n);
         for (shape const& x : out) CHECK(x == s);
         CHECK(u.op.op->flops(u.op.attr, {in.data(), static_cast<int>(in.size())}, {out.data(), r.n}) ==
               u.flops * static_cast<double>(s.elements()));
-        iteration_space const space = space_of(u.op, in, out);  // pointwise: every axis is a loop of all tensors, but not of the factor
+        ir::iteration_space const space = ir::space_of(u.op, in,
+                                                       out);  // pointwise: every axis is a loop of all tensors, but not of the factor
         REQUIRE(static_cast<int>(space.loops.size()) == s.rank);
         for (std::size_t i = 0; i < space.loops.size(); ++i) {
-          node_loop const& l = space.loops[i];
+          ir::node_loop const& l = space.loops[i];
           CHECK(l.units == s[static_cast<int>(i)].n);
           CHECK(!l.reduced);
           for (std::size_t k = 0; k < in.size(); ++k) CHECK(l.in[k] == (in[k].rank ? static_cast<int>(i) : -1));
@@ -37,23 +38,23 @@ TEST_CASE("an update gives what it replaces: the parameter and its states; the c
       }
   }
   CHECK(!is_update(relu{}));
-  CHECK(!is_update(any_op{}));
+  CHECK(!is_update(op::any_op{}));
 }
 
 TEST_CASE("a gradient norm is a sum over all elements, whose parts are partial sums, and a factor of scalars") {
   shape const x{4, 6};
-  any_op const square(square_sum{}), clip(clip_factor{2.0});
-  inference const r = square.op->infer(square.attr, {&x, 1});
+  op::any_op const square(square_sum{}), clip(clip_factor{2.0});
+  op::inference const r = square.op->infer(square.attr, {&x, 1});
   REQUIRE(r.ok());
   CHECK(r.out[0] == scalar);
-  iteration_space const space = space_of(square, {x}, {scalar});
+  ir::iteration_space const space = ir::space_of(square, {x}, {scalar});
   REQUIRE(space.loops.size() == 2);
-  for (node_loop const& l : space.loops) CHECK(l.reduced);
+  for (ir::node_loop const& l : space.loops) CHECK(l.reduced);
   std::vector<shape> const shares(5, scalar);
-  inference const both = clip.op->infer(clip.attr, {shares.data(), 5});
+  op::inference const both = clip.op->infer(clip.attr, {shares.data(), 5});
   CHECK(both.n == 2);
   for (int k : {0, 1}) CHECK(both.out[k] == scalar);
-  CHECK(space_of(clip, shares, {scalar, scalar}).loops.empty());
+  CHECK(ir::space_of(clip, shares, {scalar, scalar}).loops.empty());
   CHECK(clip.as<clip_factor>().max_norm == 2.0);
 }
 

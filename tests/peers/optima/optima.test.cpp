@@ -173,10 +173,10 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
 TEST_CASE("dnn-partitioning: our optimum equals every recorded one; infeasible where the peer fails") {
   if (!here()) return;
   int compared = 0, infeasible = 0;
-  for (json const& x : recorded()["dnn_partitioning"]) {
+  for (core::json const& x : recorded()["dnn_partitioning"]) {
     std::string const path = dnn_file(x["input"].get<std::string>());
     if (path.empty() || x["mode"] != "dp") continue;
-    auto const g = read_dnn_partitioning(path, profile_units::as_published);
+    auto const g = read_dnn_partitioning(path, core::profile_units::as_published);
     max_load_limits const limits{x["accelerators"].get<int>(), x["cpus"].get<int>(), x["mem_bytes"].get<double>()};
     max_load_optimum const got = min_max_load(g, limits);
     CAPTURE(path);
@@ -195,10 +195,10 @@ TEST_CASE("dnn-partitioning: our optimum equals every recorded one; infeasible w
   CHECK(compared == 29);
   CHECK(infeasible == 1);
   compared = 0;
-  for (json const& x : recorded()["corrected_units"]) {
+  for (core::json const& x : recorded()["corrected_units"]) {
     std::string const path = dnn_file(x["input"].get<std::string>());
     if (x["peer"] != "dnn-partitioning dp" || path.empty()) continue;
-    auto const g = read_dnn_partitioning(path, profile_units::compute_in_milliseconds);
+    auto const g = read_dnn_partitioning(path, core::profile_units::compute_in_milliseconds);
     CHECK(same(1000 * min_max_load(g, {g.accelerators, g.cpus, g.memory}).seconds, x["max_load_ms"].get<double>(), 1e-6));
     ++compared;
   }
@@ -208,10 +208,10 @@ TEST_CASE("dnn-partitioning: our optimum equals every recorded one; infeasible w
 TEST_CASE("Piper: our optimum is never above a recorded one, and feasible exactly where the peer is") {
   if (!here()) return;
   int compared = 0, better = 0;
-  for (json const& x : recorded()["piper"]) {
+  for (core::json const& x : recorded()["piper"]) {
     std::string const file = "piper/" + x["input"].get<std::string>();
     if (!has(file)) continue;
-    auto g = read_piper(folder() + file, profile_units::as_published);
+    auto g = read_piper(folder() + file, core::profile_units::as_published);
     if (x["bert_layers"].is_number()) g = longer_bert(std::move(g), x["bert_layers"].get<int>() - 32);
     piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(),
                             x["microbatches"].get<i64>()};
@@ -236,7 +236,7 @@ TEST_CASE("Piper: our optimum is never above a recorded one, and feasible exactl
 TEST_CASE("PipeDream: our optimum equals every recorded one, flat and in two levels") {
   if (!here()) return;
   int compared = 0;
-  for (json const& x : recorded()["pipedream"]) {
+  for (core::json const& x : recorded()["pipedream"]) {
     std::string const file = "pipedream/" + x["model"].get<std::string>() + "/graph.txt";
     if (!has(file) || x["compressed_branches"].get<bool>()) continue;
     auto const g = read_pipedream(folder() + file);
@@ -259,9 +259,9 @@ TEST_CASE("PipeDream: our optimum equals every recorded one, flat and in two lev
 
 TEST_CASE("Alpa: our optimum equals every recorded one, within the peer's rounding of limits and tables") {
   if (!here() || !has("piper/bert32a100.json")) return;
-  auto const g = read_piper(folder() + "piper/bert32a100.json", profile_units::as_published);
+  auto const g = read_piper(folder() + "piper/bert32a100.json", core::profile_units::as_published);
   int compared = 0;
-  for (json const& x : recorded()["alpa_inter_op_dp"]["results"]) {
+  for (core::json const& x : recorded()["alpa_inter_op_dp"]["results"]) {
     alpa_table const t = alpa_table_of(g, x["mem_gib"].get<double>() * 1073741824);
     i64 const batches = x["microbatches"].get<i64>();
     alpa_optimum const got = min_alpa(t, x["devices"].get<int>(), batches);

@@ -137,15 +137,15 @@ TEST_CASE("downsets: what is looked for below a price is the optimum, or nothing
     CAPTURE(p.text);
     tensorpar::search::detail::downset_stages<additive_stages> const price(p.model, 1);
     int const sample = r.chance(50) ? 0 : 8192;
-    downset_pipeline const best = min_bottleneck(p.graph, price, 4096, sample);
+    graph::downset_pipeline const best = graph::min_bottleneck(p.graph, price, 4096, sample);
     if (!best.feasible) {
-      CHECK(!min_bottleneck(p.graph, price, 4096, sample, 1e6).feasible);
+      CHECK(!graph::min_bottleneck(p.graph, price, 4096, sample, 1e6).feasible);
       continue;
     }
-    downset_pipeline const above = min_bottleneck(p.graph, price, 4096, sample, best.seconds * (1.0001 + r.below(4)));
+    graph::downset_pipeline const above = graph::min_bottleneck(p.graph, price, 4096, sample, best.seconds * (1.0001 + r.below(4)));
     REQUIRE(above.feasible);
     CHECK(above.seconds == doctest::Approx(best.seconds).epsilon(1e-9));
-    downset_pipeline const none = min_bottleneck(p.graph, price, 4096, sample, best.seconds);
+    graph::downset_pipeline const none = graph::min_bottleneck(p.graph, price, 4096, sample, best.seconds);
     CHECK(!none.feasible);
     CHECK(none.seconds == infinity);
   }
@@ -158,7 +158,7 @@ TEST_CASE("few downsets or many: counted exactly, and wide graphs are refused be
   CHECK(!tensorpar::search::detail::has_few_downsets(chain, 0));
   CHECK(tensorpar::search::detail::has_few_downsets(lists(5), 32));
   CHECK(!tensorpar::search::detail::has_few_downsets(lists(5), 31));
-  CHECK_THROWS_WITH_AS(downset_lattice(lists(20'000), 400'000), doctest::Contains("more than 400000 downsets"), error);
+  CHECK_THROWS_WITH_AS(graph::downset_lattice(lists(20'000), 400'000), doctest::Contains("more than 400000 downsets"), error);
 }
 
 namespace {

@@ -14,10 +14,10 @@ using namespace profile_data;
 
 namespace {
 
-device_split split_of(json const& result, dnn_partitioning_profile const& g) {
+device_split split_of(core::json const& result, dnn_partitioning_profile const& g) {
   device_split s;
-  for (json const& d : result["accelerator_stages"]) s.accelerators.push_back(nodes_of(d["nodes"], g));
-  for (json const& d : result["cpu_stages"]) s.cpus.push_back(nodes_of(d["nodes"], g));
+  for (core::json const& d : result["accelerator_stages"]) s.accelerators.push_back(nodes_of(d["nodes"], g));
+  for (core::json const& d : result["cpu_stages"]) s.cpus.push_back(nodes_of(d["nodes"], g));
   return s;
 }
 template <class T> T const& kept(std::map<std::string, T>& files, std::string const& path, auto const& read) {
@@ -32,10 +32,10 @@ TEST_CASE("max-load: every recorded split of dnn-partitioning costs what the pee
   if (!here()) return;
   std::map<std::string, dnn_partitioning_profile> files;
   int priced = 0;
-  for (json const& x : recorded()["dnn_partitioning"]) {
+  for (core::json const& x : recorded()["dnn_partitioning"]) {
     std::string const path = dnn_file(x["input"].get<std::string>());
     if (path.empty() || !x.contains("accelerator_stages") || !x["max_load"].is_number()) continue;
-    auto const& g = kept(files, path, [](std::string const& p) { return read_dnn_partitioning(p, profile_units::as_published); });
+    auto const& g = kept(files, path, [](std::string const& p) { return read_dnn_partitioning(p, core::profile_units::as_published); });
     max_load_price const p = price_max_load(g, split_of(x, g), x["mem_bytes"].get<double>());
     CAPTURE(path);
     CHECK(near_to(p.seconds, x["max_load"].get<double>(), 1e-6));
@@ -52,13 +52,13 @@ TEST_CASE("max-load: every recorded split of dnn-partitioning costs what the pee
 TEST_CASE("max-load in consistent units: recorded splits, and what the published ones really cost") {
   if (!here()) return;
   int priced = 0;
-  for (json const& x : recorded()["corrected_units"]) {
+  for (core::json const& x : recorded()["corrected_units"]) {
     if (x["peer"] != "dnn-partitioning dp") continue;
     std::string const path = dnn_file(x["input"].get<std::string>());
     if (path.empty()) continue;
-    auto const g = read_dnn_partitioning(path, profile_units::compute_in_milliseconds);
+    auto const g = read_dnn_partitioning(path, core::profile_units::compute_in_milliseconds);
     CHECK(near_to(1000 * price_max_load(g, split_of(x, g), g.memory).seconds, x["max_load_ms"].get<double>(), 1e-6));
-    for (json const& raw : recorded()["dnn_partitioning"])
+    for (core::json const& raw : recorded()["dnn_partitioning"])
       if (raw["mode"] == "dp" && raw["accelerators"] == g.accelerators && raw["cpus"] == g.cpus && dnn_file(raw["input"]) == path)
         CHECK(near_to(1000 * price_max_load(g, split_of(raw, g), g.memory).seconds,
                       x["as_published_split_reevaluated_ms"].get<double>(), 1e-6));
@@ -70,15 +70,15 @@ TEST_CASE("max-load in consistent units: recorded splits, and what the published
 TEST_CASE("Piper: every recorded pipeline costs what the peer says, with the configurations that its greedy rule chooses") {
   if (!here()) return;
   std::map<std::string, piper_profile> files;
-  auto const price = [&](json const& x, piper_profile const& g, piper_setup const& setup, double tps, double scale) {
+  auto const price = [&](core::json const& x, piper_profile const& g, piper_setup const& setup, double tps, double scale) {
     std::map<i64, int> node;
     for (int v = 0; v < g.node_count(); ++v) node[g.id[static_cast<std::size_t>(v)]] = v;
     std::vector<piper_stage> stages;
     int later = 0;
     for (std::size_t i = x["stages"].size(); i-- > 0;) {
-      json const& s = x["stages"][i];
+      core::json const& s = x["stages"][i];
       std::vector<int> nodes;
-      for (json const& id : s["nodes"]) nodes.push_back(node.at(id.get<i64>()));
+      for (core::json const& id : s["nodes"]) nodes.push_back(node.at(id.get<i64>()));
       stages.push_back(greedy_piper_stage(g, nodes, s["d"].get<int>(), s["t"].get<int>(), setup, later));
       later += s["d"].get<int>();
     }
@@ -89,16 +89,16 @@ TEST_CASE("Piper: every recorded pipeline costs what the peer says, with the con
     return p;
   };
   int priced = 0;
-  for (json const& x : recorded()["piper"]) {
+  for (core::json const& x : recorded()["piper"]) {
     std::string const file = "piper/" + x["input"].get<std::string>();
     if (!has(file) || !x["feasible"].get<bool>()) continue;
-    piper_profile g = kept(files, folder() + file, [](std::string const& p) { return read_piper(p, profile_units::as_published); });
+    piper_profile g = kept(files, folder() + file, [](std::string const& p) { return read_piper(p, core::profile_units::as_published); });
     if (x["bert_layers"].is_number()) g = longer_bert(std::move(g), x["bert_layers"].get<int>() - 32);
     piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(),
                             x["microbatches"].get<i64>()};
     piper_price const p = price(x, g, setup, x["tps"].get<double>(), 1);
     for (std::size_t i = 0; i < p.stages.size(); ++i) {
-      json const& s = x["stages"][i];
+      core::json const& s = x["stages"][i];
       CHECK(near_to(p.stages[i].seconds, s["tps"].get<double>(), 1e-9));
       CHECK(near_to(p.stages[i].compute, s["compute"].get<double>(), 1e-9));
       CHECK(near_to(p.stages[i].edge_bytes, s["edge_bytes"].get<double>(), 1e-9));
@@ -110,9 +110,9 @@ TEST_CASE("Piper: every recorded pipeline costs what the peer says, with the con
   }
   CHECK(priced == 48);
   priced = 0;
-  for (json const& x : recorded()["corrected_units"]) {
+  for (core::json const& x : recorded()["corrected_units"]) {
     if (x["peer"] != "piper" || !has("piper/resnet.json")) continue;
-    auto const g = read_piper(folder() + "piper/resnet.json", profile_units::compute_in_milliseconds);
+    auto const g = read_piper(folder() + "piper/resnet.json", core::profile_units::compute_in_milliseconds);
     piper_setup const setup{x["mem_gib"].get<double>() * 1073741824, 25.0 * 1073741824, x["devices"].get<int>(), g.micro_batches};
     price(x, g, setup, x["tps_ms"].get<double>(), 1000);
     ++priced;
@@ -124,7 +124,7 @@ TEST_CASE("PipeDream: every recorded pipeline costs what the peer says, flat and
   if (!here()) return;
   std::map<std::string, pipedream_profile> files;
   int flat = 0, levels = 0;
-  for (json const& x : recorded()["pipedream"]) {
+  for (core::json const& x : recorded()["pipedream"]) {
     std::string const file = "pipedream/" + x["model"].get<std::string>() + "/graph.txt";
     if (!has(file) || !x["objective_s"].is_number() || x["compressed_branches"].get<bool>()) continue;
     auto const& g = kept(files, folder() + file, [](std::string const& p) { return read_pipedream(p); });
@@ -139,13 +139,13 @@ TEST_CASE("PipeDream: every recorded pipeline costs what the peer says, flat and
     std::vector<pipedream_stage> inner;
     for (std::size_t i = 0; i < x["stages"].size(); ++i) {
       inner.push_back({{}, x["stages"][i]["replicas"].get<int>(), {}});
-      for (json const& id : x["stage_nodes"][std::to_string(i)]) inner.back().nodes.push_back(node.at(id.get<std::string>()));
+      for (core::json const& id : x["stage_nodes"][std::to_string(i)]) inner.back().nodes.push_back(node.at(id.get<std::string>()));
     }
     std::vector<pipedream_stage> stages = inner;
     if (setup.levels.size() == 2) {
       stages.clear();
       std::size_t next = 0;
-      for (json const& o : x["outer_stages"]) {
+      for (core::json const& o : x["outer_stages"]) {
         stages.push_back({{}, o["replicas"].get<int>(), {}});
         for (; next < inner.size() && x["stages"][next]["span"][1].get<int>() <= o["span"][1].get<int>(); ++next) {
           stages.back().nodes.insert(stages.back().nodes.end(), inner[next].nodes.begin(), inner[next].nodes.end());
@@ -166,15 +166,15 @@ TEST_CASE("PipeDream: every recorded pipeline costs what the peer says, flat and
 
 TEST_CASE("Alpa: every recorded pipeline costs what the peer says, within the rounding of its float32 tables") {
   if (!here() || !has("piper/bert32a100.json")) return;
-  auto const g = read_piper(folder() + "piper/bert32a100.json", profile_units::as_published);
-  json const& all = recorded()["alpa_inter_op_dp"];
-  std::vector<int> const order = topological_order(g);
+  auto const g = read_piper(folder() + "piper/bert32a100.json", core::profile_units::as_published);
+  core::json const& all = recorded()["alpa_inter_op_dp"];
+  std::vector<int> const order = graph::topological_order(g);
   for (std::size_t i = 0; i < order.size(); ++i) CHECK(order[i] == all["order"][i].get<int>());
   int priced = 0;
-  for (json const& x : all["results"]) {
+  for (core::json const& x : all["results"]) {
     alpa_table const t = alpa_table_of(g, x["mem_gib"].get<double>() * 1073741824);
     std::vector<alpa_stage> stages;
-    for (json const& s : x["stages"]) {
+    for (core::json const& s : x["stages"]) {
       alpa_stage a{s["layers"][0].get<int>(), s["layers"][1].get<int>() - 1, 0, 0};
       while (t.submeshes[static_cast<std::size_t>(a.submesh)] != s["submesh"][1].get<int>()) ++a.submesh;
       auto const& list = t.at(a.first, a.last, a.submesh);
@@ -197,7 +197,7 @@ TEST_CASE("Alpa: every recorded pipeline costs what the peer says, within the ro
 TEST_CASE("GraphPipe: the planner's log adds up: iteration time, memory, samples in flight") {
   if (!here()) return;
   int priced = 0;
-  for (json const& x : recorded()["graphpipe_planner_logs"]) {
+  for (core::json const& x : recorded()["graphpipe_planner_logs"]) {
     std::string const file = "graphpipe/" + x["file"].get<std::string>();
     if (!has(file)) continue;
     graphpipe_strategy const s = read_graphpipe(folder() + file);
@@ -211,7 +211,7 @@ TEST_CASE("GraphPipe: the planner's log adds up: iteration time, memory, samples
     CHECK(p.slowest_stage >= 0.999 * g.bottleneck);
     int devices = 0;
     for (std::size_t i = 0; i < g.stages.size(); ++i) {
-      json const& y = x["log_stages"][i];
+      core::json const& y = x["log_stages"][i];
       CHECK(std::abs(p.memory[i] - g.stages[i].memory) <= 1.5);  // whole MB in the log
       CHECK(g.stages[i].memory == y["memory_mb"].get<double>());
       CHECK(p.memory[i] <= 1024 * g.memory_limit);

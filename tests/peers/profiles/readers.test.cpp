@@ -13,7 +13,8 @@ using namespace tensorpar;
 using namespace tensorpar::peers;
 using namespace profile_data;
 
-static_assert(topology<dnn_partitioning_profile> && topology<piper_profile> && topology<pipedream_profile> && topology<graphpipe_log>);
+static_assert(graph::topology<dnn_partitioning_profile> && graph::topology<piper_profile> && graph::topology<pipedream_profile> &&
+              graph::topology<graphpipe_log>);
 
 namespace {
 
@@ -83,7 +84,7 @@ std::string const graphpipe =
 }  // namespace
 
 TEST_CASE("dnn-partitioning: ids that are not dense, colours, flags as numbers or truth values, units as asked") {
-  auto const g = parse_dnn_partitioning(dnn, "p.json", profile_units::as_published);
+  auto const g = parse_dnn_partitioning(dnn, "p.json", core::profile_units::as_published);
   CHECK(g.id == std::vector<i64>{7, 3, 50});
   CHECK(g.inputs == std::vector<std::vector<int>>{{}, {0}, {0, 1}});
   CHECK(g.name[0] == "a");
@@ -97,14 +98,14 @@ TEST_CASE("dnn-partitioning: ids that are not dense, colours, flags as numbers o
   CHECK(g.backward == std::vector<char>{0, 0, 1});
   CHECK(g.on_accelerator == std::vector<char>{1, 1, 0});
   CHECK(g.memory == 100);
-  auto const ms = parse_dnn_partitioning(dnn, "p.json", profile_units::compute_in_milliseconds);
+  auto const ms = parse_dnn_partitioning(dnn, "p.json", core::profile_units::compute_in_milliseconds);
   CHECK(ms.accelerator[0] == doctest::Approx(0.0015));
   CHECK(ms.cpu[1] == doctest::Approx(0.02));
   CHECK(ms.send == g.send);
 }
 
 TEST_CASE("dnn-partitioning: what is wrong and where") {
-  auto const parse = [](std::string const& s) { return parse_dnn_partitioning(s, "p.json", profile_units::as_published); };
+  auto const parse = [](std::string const& s) { return parse_dnn_partitioning(s, "p.json", core::profile_units::as_published); };
   check_faults(dnn, {
     {"\"maxFPGAs\": 2, ", "", "p.json", "\"maxFPGAs\" is missing"},
     {"\"maxCPUs\": 1", "\"maxCPUs\": -1", "p.json: maxCPUs", "no such number"},
@@ -133,11 +134,11 @@ TEST_CASE("dnn-partitioning: what is wrong and where") {
   CHECK_THROWS_WITH_AS(parse("[]"), doctest::Contains("an object"), error);
   CHECK_THROWS_WITH_AS(parse(R"({"maxSizePerFPGA":1,"maxFPGAs":1,"maxCPUs":1,"nodes":[],"edges":[]})"), doctest::Contains("a list of 0"),
                        error);
-  CHECK_THROWS_WITH_AS(read_dnn_partitioning("/nowhere.json", profile_units::as_published), doctest::Contains("cannot read"), error);
+  CHECK_THROWS_WITH_AS(read_dnn_partitioning("/nowhere.json", core::profile_units::as_published), doctest::Contains("cannot read"), error);
 }
 
 TEST_CASE("Piper: degrees, configurations, sync bytes by edge") {
-  auto const g = parse_piper(piper, "p.json", profile_units::as_published);
+  auto const g = parse_piper(piper, "p.json", core::profile_units::as_published);
   CHECK(g.id == std::vector<i64>{0, 4});
   CHECK(g.inputs == std::vector<std::vector<int>>{{}, {0}});
   REQUIRE(g.degrees[0].size() == 2);
@@ -148,11 +149,11 @@ TEST_CASE("Piper: degrees, configurations, sync bytes by edge") {
   CHECK(g.degrees[1][0].ways[1].sync_in == std::vector<double>{32});
   CHECK(g.edges[0] == piper_edge{0, 1, 128});
   CHECK(g.micro_batches == 8);
-  CHECK(parse_piper(piper, "p.json", profile_units::compute_in_milliseconds).degrees[0][0].ways[0].seconds == doctest::Approx(0.002));
+  CHECK(parse_piper(piper, "p.json", core::profile_units::compute_in_milliseconds).degrees[0][0].ways[0].seconds == doctest::Approx(0.002));
 }
 
 TEST_CASE("Piper: what is wrong and where") {
-  auto const parse = [](std::string const& s) { return parse_piper(s, "p.json", profile_units::as_published); };
+  auto const parse = [](std::string const& s) { return parse_piper(s, "p.json", core::profile_units::as_published); };
   check_faults(piper, {
     {"\"mbsInBatch\": 8, ", "", "p.json", "\"mbsInBatch\" is missing"},
     {"\"bandwidth\": 1e8", "\"bandwidth\": 0", "p.json: bandwidth", "out of range"},
@@ -261,14 +262,14 @@ TEST_CASE("published profiles: sizes and sums as their facts have them") {
                        row{"OperatorGraphs/bert_l-3_training", 600, 817, 365}, row{"OperatorGraphs/resnet50_training", 1243, 1806, 639}}) {
     std::string const file = std::string("dnn-partitioning/") + r.file + ".json";
     if (!has(file)) continue;
-    auto const g = read_dnn_partitioning(folder() + file, profile_units::as_published);
+    auto const g = read_dnn_partitioning(folder() + file, core::profile_units::as_published);
     CHECK(g.node_count() == r.nodes);
-    CHECK(static_cast<int>(edges(g).size()) == r.edges);
+    CHECK(static_cast<int>(graph::edges(g).size()) == r.edges);
     CHECK(std::accumulate(g.backward.begin(), g.backward.end(), 0) == r.backward);
     CHECK(g.cpus == 1);
   }
   if (has("piper/resnet.json")) {
-    auto const g = read_piper(folder() + "piper/resnet.json", profile_units::compute_in_milliseconds);
+    auto const g = read_piper(folder() + "piper/resnet.json", core::profile_units::compute_in_milliseconds);
     double time = 0, weights = 0;
     for (auto const& d : g.degrees) time += d[0].ways[0].seconds, weights += d[0].ways[0].parameters;
     CHECK(g.node_count() == 177);
@@ -277,7 +278,7 @@ TEST_CASE("published profiles: sizes and sums as their facts have them") {
     CHECK(weights == doctest::Approx(1.0223e8).epsilon(1e-4));
   }
   if (has("piper/bert32a100.json")) {
-    auto const g = read_piper(folder() + "piper/bert32a100.json", profile_units::as_published);
+    auto const g = read_piper(folder() + "piper/bert32a100.json", core::profile_units::as_published);
     CHECK(g.node_count() == 37);
     CHECK(g.edges.size() == 67);
     CHECK(g.micro_batches == 1920);

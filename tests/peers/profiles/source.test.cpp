@@ -14,7 +14,7 @@ using tests::refusal;
 
 TEST_CASE("a fault is named by file, way and what is valid") {
   std::string const file = "p.json";
-  json const j = json::parse(R"({"nodes": [{"id": 3, "t": 2.0, "on": 1}, {"id": 1.5, "t": -1, "on": 2}], "name": 7})");
+  core::json const j = core::json::parse(R"({"nodes": [{"id": 3, "t": 2.0, "on": 1}, {"id": 1.5, "t": -1, "on": 2}], "name": 7})");
   peers::detail::profile_value const root{&j, &file};
   peers::detail::profile_value const nodes = root["nodes"], first = nodes[0], second = nodes[1];
   CHECK(nodes.array(1, 5) == 2);
@@ -51,11 +51,11 @@ TEST_CASE("every id leads to its node and no other number leads anywhere; an id 
   tests::random_source r{2};
   std::string const file = "ids";
   for (int turn = 0; turn < 100; ++turn) {
-    json nodes = json::array();
+    core::json nodes = core::json::array();
     std::vector<i64> id;
     for (int v = 0, n = 1 + r.below(12); v < n; ++v) {
       id.push_back(r.below(40));
-      nodes.push_back(json{{"id", id.back()}});
+      nodes.push_back(core::json{{"id", id.back()}});
     }
     peers::detail::profile_value const all{&nodes, &file};
     int const n = static_cast<int>(id.size());
@@ -67,7 +67,7 @@ TEST_CASE("every id leads to its node and no other number leads anywhere; an id 
     for (i64 x = 0; x < 40; ++x) {
       auto const at = std::find(id.begin(), id.end(), x);
       CHECK(known.find(x) == (at == id.end() ? -1 : static_cast<int>(at - id.begin())));
-      json const edge{{"from", x}};
+      core::json const edge{{"from", x}};
       peers::detail::profile_value const e{&edge, &file};
       if (at != id.end())
         CHECK(peers::detail::profile_edge_end(e, "from", known) == static_cast<int>(at - id.begin()));

@@ -47,8 +47,8 @@ TEST_CASE("a PipeDream profile by hand") {
 namespace {
 /// Forward a -> b, backward b' -> a' of their colours; and backward nodes without a forward one: a loss that b feeds and that feeds b', a
 /// sum of two gradients between b' and a'.
-json with_loss() {
-  return json::parse(R"({"maxSizePerFPGA": 1, "maxFPGAs": 1, "maxCPUs": 0, "nodes": [
+core::json with_loss() {
+  return core::json::parse(R"({"maxSizePerFPGA": 1, "maxFPGAs": 1, "maxCPUs": 0, "nodes": [
     {"id": 1, "supportedOnFpga": 1, "cpuLatency": 2, "fpgaLatency": 1, "isBackwardNode": 0, "colorClass": 1, "size": 5},
     {"id": 2, "supportedOnFpga": 1, "cpuLatency": 2, "fpgaLatency": 2, "isBackwardNode": 0, "colorClass": 2, "size": 6},
     {"id": 7, "supportedOnFpga": 1, "cpuLatency": 2, "fpgaLatency": 3, "isBackwardNode": 1, "colorClass": 3, "size": 7},
@@ -58,7 +58,9 @@ json with_loss() {
     "edges": [{"sourceId": 1, "destId": 2, "cost": 10}, {"sourceId": 2, "destId": 7, "cost": 20}, {"sourceId": 7, "destId": 8, "cost": 30},
               {"sourceId": 8, "destId": 9, "cost": 40}, {"sourceId": 9, "destId": 10, "cost": 50}]})");
 }
-profiled_stages stages_of(json const& j) { return tensorpar::peers::stages_of(decode_dnn_partitioning(j, "x", profile_units::as_published)); }
+profiled_stages stages_of(core::json const& j) {
+  return tensorpar::peers::stages_of(decode_dnn_partitioning(j, "x", core::profile_units::as_published));
+}
 }  // namespace
 
 TEST_CASE("backward operators of their own colour are operators, in the mirror image of the backward pass") {
@@ -79,9 +81,12 @@ TEST_CASE("backward operators of their own colour are operators, in the mirror i
 }
 
 TEST_CASE("what comes before and after the same is one operator") {
-  json j = with_loss();                                  // a second loss that reads the first one and that the first one's gradient reads
-  j["nodes"].push_back({{"id", 11}, {"supportedOnFpga", 1}, {"cpuLatency", 1}, {"fpgaLatency", 1}, {"isBackwardNode", 1}, {"colorClass", 4}});
-  j["nodes"].push_back({{"id", 12}, {"supportedOnFpga", 1}, {"cpuLatency", 1}, {"fpgaLatency", 1}, {"isBackwardNode", 1}, {"colorClass", 3}});
+  core::json j =
+      with_loss();                                  // a second loss that reads the first one and that the first one's gradient reads
+  j["nodes"].push_back({{"id", 11}, {"supportedOnFpga", 1}, {"cpuLatency", 1}, {"fpgaLatency", 1}, {"isBackwardNode", 1},
+                        {"colorClass", 4}});
+  j["nodes"].push_back({{"id", 12}, {"supportedOnFpga", 1}, {"cpuLatency", 1}, {"fpgaLatency", 1}, {"isBackwardNode", 1},
+                        {"colorClass", 3}});
   j["edges"].push_back({{"sourceId", 7}, {"destId", 11}, {"cost", 30}});
   j["edges"].push_back({{"sourceId", 11}, {"destId", 12}, {"cost", 1}});
   j["edges"].push_back({{"sourceId", 12}, {"destId", 8}, {"cost", 1}});
@@ -111,19 +116,21 @@ TEST_CASE("published profiles: no time is lost, and four devices are never slowe
     for (std::size_t v = 0; v < p.forward.size(); ++v) total += p.forward[v] + p.backward[v];
     fine(file, tensorpar::peers::stages_of(p), total, 1.25e9);
   }
-  piper_profile const b = read_piper(at + "piper/bert32a100.json", profile_units::as_published);
+  piper_profile const b = read_piper(at + "piper/bert32a100.json", core::profile_units::as_published);
   double total = 0;
   for (auto const& d : b.degrees) total += d.front().ways.front().seconds;
   fine("bert32", tensorpar::peers::stages_of(b), total, b.bandwidth);
   for (char const* file : {"bert24_inference", "bert24_training", "resnet50_training"}) {
-    auto const p = read_dnn_partitioning(at + "dnn-partitioning/LayerGraphs/" + file + ".json", profile_units::compute_in_milliseconds);
+    auto const p = read_dnn_partitioning(at + "dnn-partitioning/LayerGraphs/" + file + ".json",
+                                         core::profile_units::compute_in_milliseconds);
     fine(file, tensorpar::peers::stages_of(p), std::accumulate(p.accelerator.begin(), p.accelerator.end(), 0.0), 1);
   }
   for (char const* file : {"bert_l-3_training", "resnet50_training"}) {                      // backward colours of their own
-    auto const p = read_dnn_partitioning(at + "dnn-partitioning/OperatorGraphs/" + file + ".json", profile_units::compute_in_milliseconds);
+    auto const p = read_dnn_partitioning(at + "dnn-partitioning/OperatorGraphs/" + file + ".json",
+                                         core::profile_units::compute_in_milliseconds);
     profiled_stages const s = tensorpar::peers::stages_of(p);
     CHECK(seconds_in(s) == doctest::Approx(std::accumulate(p.accelerator.begin(), p.accelerator.end(), 0.0)));
-    CHECK_NOTHROW(topological_order(s.graph));
+    CHECK_NOTHROW(graph::topological_order(s.graph));
     CHECK(planned(s, 4, 1).feasible());
   }
 }

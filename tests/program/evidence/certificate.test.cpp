@@ -1,4 +1,5 @@
-// tests/program/evidence/certificate.test.cpp - sealed plans are accepted as they are, and after no change of a step, sharding, saving or hash
+// tests/program/evidence/certificate.test.cpp - sealed plans are accepted as they are, and after no change of a step, sharding, saving or
+// hash
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <doctest/doctest.h>
 
@@ -22,18 +23,19 @@ std::string said(std::vector<finding> const& all) {
   return r;
 }
 void save_something(plan& p, std::mt19937& draw) {
-  for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 3 == 0};
+  for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 3 == 0};
 }
 /// In turn: shardings alone, shardings and savings, rules and shardings, all three, a pipeline.
 subject sealed(int turn, std::mt19937& draw) {
   int const devices = 2 + turn % 4;
   bool const rules = turn % 5 == 2 || turn % 5 == 3;
-  computation_graph g = rules ? tests::declared() : turn % 2 || turn % 5 == 4 ? tests::residual_mlp() : tests::small_transformer(), runs = g;
+  computation_graph g = rules ? tests::declared() : turn % 2 || turn % 5 == 4 ? tests::residual_mlp() : tests::small_transformer(),
+      runs = g;
   subject s{std::move(g), {}};
   if (turn % 5 == 4) s.p = tests::random_pipeline(s.declared, {.devices = devices}, 1, 4, draw);
   else if (rules) {
     s.p = tests::planned(s.declared, draw);
-    runs = rewritten(s.declared, s.p);
+    runs = passes::rewritten(s.declared, s.p);
     plan const sharding = tests::random_plan(runs, devices, draw);
     s.p.cluster = sharding.cluster;
     s.p.nodes = sharding.nodes;
@@ -57,19 +59,19 @@ TEST_CASE("sealed plans are accepted; the program of one device of each kind sta
     if (!s.p.pipeline.empty()) continue;
     training_options o;
     o.optimizer = s.p.optimizer;
-    planned_step const step = memory_pass(differentiate(rewritten(s.declared, s.p), o), s.p);
+    planned_step const step = passes::memory_pass(differentiate(passes::rewritten(s.declared, s.p), o), s.p);
     program const all = unroll(step.graph, step.plan);
     CHECK(all.arena == s.p.peak_bytes);
     CHECK(check(step.graph, step.plan, all).empty());
     detail::program_seal const whole = detail::seal_of(all, s.p.cluster.size());
     CHECK(whole.tasks == s.p.tasks);
     CHECK(whole.offsets.value() == s.p.offsets);
-    std::vector<int> const like = alike_devices(all, s.p.cluster.size());
+    std::vector<int> const like = passes::alike_devices(all, s.p.cluster.size());
     for (int d = 0; d < s.p.cluster.size(); ++d) {
       program const one = unroll(step.graph, step.plan, {.device = d});
-      CHECK(task_hash(one) == s.p.tasks);
-      CHECK(offset_hash(one, d) == offset_hash(all, d));
-      CHECK(offset_hash(all, d) == offset_hash(all, like[static_cast<std::size_t>(d)]));
+      CHECK(passes::task_hash(one) == s.p.tasks);
+      CHECK(passes::offset_hash(one, d) == passes::offset_hash(all, d));
+      CHECK(passes::offset_hash(all, d) == passes::offset_hash(all, like[static_cast<std::size_t>(d)]));
     }
   }
 }
@@ -79,8 +81,8 @@ TEST_CASE("two hundred and more different mutations of plans are all refused") {
   std::map<std::string, int> tried;
   std::set<std::string> texts;
   auto any = [&](auto& all) -> auto& { return all[draw() % all.size()]; };
-  auto split = [&](plan& q) -> sharding* {                       // some operator's mesh that has an axis
-    for (int k = 0; k < 50; ++k) if (sharding& s = any(q.nodes).sharding; !s.axes.empty()) return &s;
+  auto split = [&](plan& q) -> tensorpar::ir::sharding* {                       // some operator's mesh that has an axis
+    for (int k = 0; k < 50; ++k) if (ir::sharding& s = any(q.nodes).sharding; !s.axes.empty()) return &s;
     return nullptr;
   };
   for (int turn = 0; turn < test_effort::cases(200); ++turn) {
@@ -91,20 +93,20 @@ TEST_CASE("two hundred and more different mutations of plans are all refused") {
       std::size_t const i = q.rewrites.empty() ? 0 : draw() % q.rewrites.size();
       bool const rules = !q.rewrites.empty();
       switch (static_cast<unsigned>(turn * 8 + k) % 23) {
-        case 0: kind = "degree"; if (sharding* x = split(q)) any(x->axes).degree += draw() % 2 ? 1 : -1; break;
-        case 1: kind = "stride"; if (sharding* x = split(q)) any(x->axes).stride += draw() % 2 ? 1 : -1; break;
-        case 2: kind = "loop"; if (sharding* x = split(q)) any(x->axes).letter = "bo0\0is"[draw() % 6]; break;
+        case 0: kind = "degree"; if (ir::sharding* x = split(q)) any(x->axes).degree += draw() % 2 ? 1 : -1; break;
+        case 1: kind = "stride"; if (ir::sharding* x = split(q)) any(x->axes).stride += draw() % 2 ? 1 : -1; break;
+        case 2: kind = "loop"; if (ir::sharding* x = split(q)) any(x->axes).letter = "bo0\0is"[draw() % 6]; break;
         case 3: kind = "start"; any(q.nodes).sharding.start += draw() % 2 ? 1 : -1; break;
-        case 4: kind = "an axis less"; if (sharding* x = split(q)) x->axes.pop_back(); break;
+        case 4: kind = "an axis less"; if (ir::sharding* x = split(q)) x->axes.pop_back(); break;
         case 5: kind = "an axis more"; any(q.nodes).sharding.axes.push_back({'\0', 1 + static_cast<i64>(draw() % 2), 1}); break;
         case 6: kind = "another's sharding"; any(q.nodes).sharding = any(q.nodes).sharding; break;
         case 7: kind = "an operator less"; q.nodes.pop_back(); break;
         case 8: kind = "recompute"; { op_strategy& c = any(q.nodes); c.recompute = !c.recompute; } break;
-        case 9: kind = "sharding"; any(q.nodes).zero = static_cast<zero_stage>(draw() % 3); break;
+        case 9: kind = "sharding"; any(q.nodes).zero = static_cast<ir::zero_stage>(draw() % 3); break;
         case 10: kind = "graph"; q.graph ^= u64{1} << (draw() % 64); break;
         case 11: kind = "serial graph"; if (rules) q.serial ^= u64{1} << (draw() % 64); break;
         case 12: kind = "step left out"; if (rules) q.rewrites.erase(q.rewrites.begin() + static_cast<std::ptrdiff_t>(i)); break;
-        case 13: kind = "another rule"; if (rules) q.rewrites[i].rule = any(rules_both_ways()).name; break;
+        case 13: kind = "another rule"; if (rules) q.rewrites[i].rule = any(rewrite::rules_both_ways()).name; break;
         case 14: kind = "another site"; if (rules) any(q.rewrites[i].nodes) += 1; break;
         case 15: kind = "another tensor"; if (rules) any(q.rewrites[i].tensors) += 1; break;
         case 16: kind = "tasks"; q.tasks ^= u64{1} << (draw() % 64); break;
@@ -174,7 +176,8 @@ TEST_CASE("no plan makes the checker crash") {
         case 0: p.cluster = wild.cluster; p.peak_bytes.assign(wild.cluster.device.size(), 64); break;
         case 1: if (!wild.nodes.empty()) for (op_strategy& c : p.nodes) c = wild.nodes[draw() % wild.nodes.size()]; break;
         case 2: if (!wild.nodes.empty()) node() = wild.nodes[draw() % wild.nodes.size()]; break;
-        case 3: node().sharding.axes.push_back({static_cast<char>(draw()), static_cast<i64>(draw()) - (1 << 30), static_cast<i64>(draw()) - (1 << 30)}); break;
+        case 3: node().sharding.axes.push_back({static_cast<char>(draw()), static_cast<i64>(draw()) - (1 << 30),
+                                                static_cast<i64>(draw()) - (1 << 30)}); break;
         case 4: node().sharding.start = static_cast<int>(draw()); break;
         case 5: p.nodes.resize(draw() % 30); if (p.nodes.empty()) p.nodes.resize(1); break;
         case 6: p.micro_batches = static_cast<int>(draw() % 6) - 1; break;

@@ -26,10 +26,10 @@ struct on_four {
     p.optimizer = o.optimizer;
     p.cluster = devices(4);
     for (int v = 0; v < g.node_count(); ++v)
-      p.nodes[static_cast<std::size_t>(v)].sharding = {0, {{space_of(g, v).find('0') ? '0' : '\0', 4, 1}}};
+      p.nodes[static_cast<std::size_t>(v)].sharding = {0, {{tensorpar::ir::space_of(g, v).find('0') ? '0' : '\0', 4, 1}}};
   }
-  void set(zero_stage s, bool recompute = false) { for (op_strategy& c : p.nodes) c = {c.sharding, s, recompute}; }
-  planned_step step() const { return memory_pass(t, p); }
+  void set(tensorpar::ir::zero_stage s, bool recompute = false) { for (op_strategy& c : p.nodes) c = {c.sharding, s, recompute}; }
+  planned_step step() const { return tensorpar::passes::memory_pass(t, p); }
 };
 
 /// The largest parameter's buffers: bytes of its home, and of its first state's.
@@ -57,15 +57,15 @@ TEST_CASE("without savings the step is the graph's own") {
 TEST_CASE("states, and then weights, take a quarter on four devices") {
   on_four c;
   auto const [weight, state] = homes(c.step());
-  c.set(zero_stage::updates);
+  c.set(tensorpar::ir::zero_stage::updates);
   CHECK(homes(c.step()) == std::pair(weight, state / 4));
-  c.set(zero_stage::weights);
+  c.set(tensorpar::ir::zero_stage::weights);
   CHECK(homes(c.step()) == std::pair(weight / 4, state / 4));
 }
 
 TEST_CASE("a sharded weight is gathered for each pass, its gradient scattered once") {
   on_four c(optimizer_kind::sgd);
-  c.set(zero_stage::weights);
+  c.set(tensorpar::ir::zero_stage::weights);
   planned_step const s = c.step();
   program const q = unroll(s.graph, s.plan);
   int const weight = c.g.node(2).in[1];           // of fc2, whose operand needs a gradient
@@ -73,8 +73,8 @@ TEST_CASE("a sharded weight is gathered for each pass, its gradient scattered on
   for (task const& k : q.tasks) {
     if (k.kind != task_kind::reshard) continue;
     int const x = q.buffers[static_cast<std::size_t>(k.in[0])].value;
-    gathers += x == weight && k.step.kind == reshard_kind::all_gather;
-    scatters += x == s.graph.gradient[static_cast<std::size_t>(weight)] && k.step.kind == reshard_kind::reduce_scatter;
+    gathers += x == weight && k.step.kind == tensorpar::ir::reshard_kind::all_gather;
+    scatters += x == s.graph.gradient[static_cast<std::size_t>(weight)] && k.step.kind == tensorpar::ir::reshard_kind::reduce_scatter;
   }
   CHECK(gathers == 2);
   CHECK(scatters == 1);
@@ -110,7 +110,7 @@ TEST_CASE("a chain of many diamonds is computed again once") {
   plan p = serial_plan(g);
   for (op_strategy& c : p.nodes) c.recompute = true;
   p.nodes.back().recompute = false;
-  computation_graph const& again = memory_pass(t, p).graph.graph;
+  computation_graph const& again = tensorpar::passes::memory_pass(t, p).graph.graph;
   CHECK(again.node_count() <= t.graph.node_count() + g.node_count() - 1);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("recomputing what stands between two kept results takes memory off the
   training_graph const t = differentiate(g);
   plan p = serial_plan(g);
   auto const arena = [&] {
-    planned_step const s = memory_pass(t, p);
+    planned_step const s = tensorpar::passes::memory_pass(t, p);
     program const q = unroll(s.graph, s.plan);
     CHECK(check(s.graph, s.plan, q).empty());
     return q.arena[0];
@@ -144,9 +144,9 @@ TEST_CASE("a plan that saves memory is not run as one that does not") {
   on_four c;
   c.p.nodes[0].recompute = true;
   CHECK_THROWS_WITH_AS(unroll(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
-  CHECK_THROWS_WITH_AS(detail::require_unrollable(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::passes::detail::require_unrollable(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
   planned_step const step = c.step();
-  CHECK_NOTHROW(detail::require_unrollable(step.graph, step.plan));
+  CHECK_NOTHROW(tensorpar::passes::detail::require_unrollable(step.graph, step.plan));
   REQUIRE(check(c.t, c.p).size() == 1);
   CHECK(check(c.t, c.p).front().text.find("the plan saves memory") == 0);
   CHECK(c.p.hash() != c.step().plan.hash());

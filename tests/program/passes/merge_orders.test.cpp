@@ -31,7 +31,8 @@ subject make(int m) {
   };
   for (int i = 0; i < m; ++i) {
     int v = s.g.add_input("x" + std::to_string(i), {2});
-    for (pass_entry const& e : {pass_entry{0, pass::forward, i}, {1, pass::forward, i}, {1, pass::backward, i}, {0, pass::backward, i}}) v = add(v, e);
+    for (pass_entry const& e : {pass_entry{0, pass::forward, i}, {1, pass::forward, i}, {1, pass::backward, i}, {0, pass::backward, i}})
+      v = add(v, e);
     last = v;
   }
   add(last, {-1, pass::forward, 0});
@@ -44,7 +45,7 @@ subject make(int m) {
 void refuse(std::function<void(subject&)> const& spoil, std::string_view why) {
   subject s = make(3);
   spoil(s);
-  CHECK_THROWS_WITH_AS(detail::merge_orders(s.g, s.passes, s.pipe), doctest::Contains(std::string(why).c_str()), error);
+  CHECK_THROWS_WITH_AS(passes::detail::merge_orders(s.g, s.passes, s.pipe), doctest::Contains(std::string(why).c_str()), error);
 }
 }  // namespace
 
@@ -59,7 +60,7 @@ TEST_CASE("operands come first, every group keeps its order, what belongs to no 
       if (f < m && (f == b || draw() % 2)) mixed.push_back({0, pass::forward, f++});
       else mixed.push_back({0, pass::backward, b++});
     s.pipe.schedule[0] = mixed;
-    std::vector<int> const order = detail::merge_orders(s.g, s.passes, s.pipe);
+    std::vector<int> const order = passes::detail::merge_orders(s.g, s.passes, s.pipe);
     REQUIRE(static_cast<int>(order.size()) == s.g.node_count());
     CHECK(order.back() == s.g.node_count() - 1);
     std::vector<int> at(order.size(), -1);

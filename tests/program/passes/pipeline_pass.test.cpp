@@ -1,4 +1,5 @@
-// tests/program/passes/pipeline_pass.test.cpp - a pipeline's graph: what it holds, in which order, and what it refuses (its numbers: tests/exec/pipeline)
+// tests/program/passes/pipeline_pass.test.cpp - a pipeline's graph: what it holds, in which order, and what it refuses (its numbers:
+// tests/exec/pipeline)
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/passes/pipeline_pass.hpp>
 
@@ -43,7 +44,7 @@ plan two_stages() {
 TEST_CASE("every operator runs once per micro-batch, parameters exist once, gradients are added in place") {
   computation_graph const g = residual_mlp();
   plan p = two_stages();
-  planned_step const s = pipeline_pass(g, p);
+  planned_step const s = tensorpar::passes::pipeline_pass(g, p);
   training_graph const t = differentiate(g);
   CHECK(s.graph.forward_nodes == 2 * g.node_count());
   CHECK(s.graph.losses.size() == 2);
@@ -66,14 +67,14 @@ TEST_CASE("every operator runs once per micro-batch, parameters exist once, grad
   p.pipeline.schedule = {{{0, pass::forward, 0}, {0, pass::backward, 0}},
                       {{1, pass::forward, 0}, {1, pass::forward, 1}, {1, pass::backward, 0}, {1, pass::backward, 1}}};
   int cuts = 0, joins = 0;
-  planned_step const cut = pipeline_pass(g, p);
+  planned_step const cut = tensorpar::passes::pipeline_pass(g, p);
   for (graph_node const& n : cut.graph.graph.nodes) { cuts += n.op.is<slice_axis>(); joins += n.op.is<concat>(); }
   CHECK(cuts == 4);         // act's and fc2's results, each for two micro-batches
   CHECK(joins == 1);        // and the one gradient that an addition gives to both of its operands, the other way
   p = two_stages();
   p.pipeline.stages[0].recompute = true;
   int again = 0;
-  planned_step const twice = pipeline_pass(g, p);
+  planned_step const twice = tensorpar::passes::pipeline_pass(g, p);
   for (graph_node const& n : twice.graph.graph.nodes) again += n.phase == step_phase::backward && n.op.is<linear>();
   CHECK(again == 2);        // fc1 feeds relu's derivative; fc2's result is read by nobody in this stage
 }
@@ -83,7 +84,7 @@ TEST_CASE("what is no pipeline of this graph is refused by name") {
   auto refuses = [&](std::function<void(plan&)> const& change, char const* text) {
     plan p = two_stages();
     change(p);
-    CHECK_THROWS_WITH_AS(pipeline_pass(g, p), doctest::Contains(text), error);
+    CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(g, p), doctest::Contains(text), error);
   };
   auto const F = pass::forward, B = pass::backward;
   refuses([](plan& p) { p.pipeline.stages[0].nodes.push_back(5); p.nodes[5].sharding.start = 0; }, "operator 5 is in two stages");
@@ -112,12 +113,12 @@ TEST_CASE("what is no pipeline of this graph is refused by name") {
   }, "which can never come before it");
   plan none = two_stages();
   none.pipeline = {};
-  CHECK_THROWS_WITH_AS(pipeline_pass(g, none), doctest::Contains("no pipeline"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(g, none), doctest::Contains("no pipeline"), error);
 }
 
 TEST_CASE("a gradient that a weight and an activation share is made in the pass that hands the activation's on") {
   computation_graph g;
-  int const x = g.add_input("x", {1, 4}), y = g.add_input("y", {1, 4}), p = g.add_parameter("p", {1, 4}, init::normal_02);
+  int const x = g.add_input("x", {1, 4}), y = g.add_input("y", {1, 4}), p = g.add_parameter("p", {1, 4}, tensorpar::op::init::normal_02);
   int h = out(g, g.add_with_weights(linear{4}, {x}, "a"));
   h = out(g, g.add_with_weights(linear{4}, {h}, "b"));
   h = out(g, g.add(tanh_{}, {out(g, g.add(add{}, {h, p}))}));
@@ -129,8 +130,9 @@ TEST_CASE("a gradient that a weight and an activation share is made in the pass 
   for (int v = 0; v < g.node_count(); ++v) q.pipeline.stages[0].nodes.push_back(v);
   q.pipeline.stages[0].split_backward = true;
   q.pipeline.schedule = {{}};
-  for (int const j : {0, 1}) for (pass const w : {pass::forward, pass::backward, pass::weights}) q.pipeline.schedule[0].push_back({0, w, j});
-  planned_step const s = pipeline_pass(g, q);
+  for (int const j : {0, 1})
+    for (pass const w : {pass::forward, pass::backward, pass::weights}) q.pipeline.schedule[0].push_back({0, w, j});
+  planned_step const s = tensorpar::passes::pipeline_pass(g, q);
   for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
   int early = 0, late = 0;                                // what makes gradients of parameters, or hands them on
   for (int v = s.graph.forward_nodes; v < s.graph.graph.node_count(); ++v) {
@@ -149,7 +151,7 @@ TEST_CASE("a weight shared between stages: whatever their sizes, each sends what
   int apart = 0, uneven = 0;
   for (int i = 0; i < 60; ++i) {
     plan const p = random_pipeline(g, {}, 1, 4, draw);
-    planned_step const s = pipeline_pass(g, p);
+    planned_step const s = tensorpar::passes::pipeline_pass(g, p);
     for (std::size_t x = 0; x < g.values.size(); ++x) {
       if (g.values[x].role != value_role::parameter) continue;
       std::set<int> stages, sizes;
@@ -157,7 +159,8 @@ TEST_CASE("a weight shared between stages: whatever their sizes, each sends what
         for (int k = 0; k < static_cast<int>(p.pipeline.stages.size()); ++k) {
           auto const& nodes = p.pipeline.stages[static_cast<std::size_t>(k)].nodes;
           auto const& in = g.node(v).in;
-          if (!std::binary_search(nodes.begin(), nodes.end(), v) || std::find(in.begin(), in.end(), static_cast<int>(x)) == in.end()) continue;
+          if (!std::binary_search(nodes.begin(), nodes.end(), v) || std::find(in.begin(), in.end(), static_cast<int>(x)) == in.end())
+            continue;
           stages.insert(k);
           sizes.insert(static_cast<int>(p.pipeline.stages[static_cast<std::size_t>(k)].micro_batch));
         }
@@ -184,7 +187,7 @@ TEST_CASE("gradients are added up as soon as they are there: a pass keeps no sec
   int sums = 0;
   computation_graph const g = small_transformer();
   for (int i = 0; i < 20; ++i) {
-    planned_step const s = pipeline_pass(g, random_pipeline(g, {}, 1, 4, draw));
+    planned_step const s = tensorpar::passes::pipeline_pass(g, random_pipeline(g, {}, 1, 4, draw));
     computation_graph const& h = s.graph.graph;
     for (std::size_t k = 1; k < s.order.size(); ++k) {
       if (!h.node(s.order[k]).in_place) continue;
@@ -203,7 +206,7 @@ TEST_CASE("a pass computes on its own stage's devices: no stage has to come to a
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
     for (int i = 0; i < 40; ++i) {
       plan const p = random_pipeline(g, {}, 1, 4, draw);
-      planned_step const s = pipeline_pass(g, p);
+      planned_step const s = tensorpar::passes::pipeline_pass(g, p);
       for (task const& k : unroll(s).tasks) {
         pass_entry const& e = s.passes[static_cast<std::size_t>(k.node)];
         if (e.stage < 0 || k.kind != task_kind::compute || s.graph.graph.node(k.node).recomputed) continue;
@@ -224,7 +227,7 @@ TEST_CASE("a plan with a pipeline is not run as one without, and promises of pas
   REQUIRE(found.size() == 1);
   CHECK(found.front().text.find("the plan has a pipeline") == 0);
   p.pipeline.mini_batch = 1 << 20;
-  CHECK_THROWS_WITH_AS(pipeline_pass(g, p), doctest::Contains("4 passes (at pipeline: order of group 0)"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(g, p), doctest::Contains("4 passes (at pipeline: order of group 0)"), error);
   p.pipeline.mini_batch = i64{1} << 40;
-  CHECK_THROWS_WITH_AS(pipeline_pass(g, p), doctest::Contains("at most 1048576"), error);
+  CHECK_THROWS_WITH_AS(tensorpar::passes::pipeline_pass(g, p), doctest::Contains("at most 1048576"), error);
 }

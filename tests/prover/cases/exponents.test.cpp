@@ -25,7 +25,8 @@ TEST_CASE("against all assignments") {
   for (int turn = 0; turn < test_effort::cases(400); ++turn) {
     sharding_system s;
     int const n = 2 + static_cast<int>(draw() % 3), least = static_cast<int>(draw() % 2), most = 2;
-    for (int i = 0; i < n; ++i) s.unknowns.push_back({i % 2 ? term_kind::parameter : term_kind::copies, i, 0, -1});
+    for (int i = 0; i < n; ++i)
+      s.unknowns.push_back({i % 2 ? tensorpar::rewrite::term_kind::parameter : tensorpar::rewrite::term_kind::copies, i, 0, -1});
     for (int k = 1 + static_cast<int>(draw() % 4); k > 0; --k) {
       degree_requirement q;
       q.equal = draw() % 2;

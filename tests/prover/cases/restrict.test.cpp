@@ -8,7 +8,8 @@ using namespace tensorpar;
 using namespace tensorpar::prover;
 
 TEST_CASE("no condition where all cases are good, the weakest that will do, or none at all") {
-  rule const r = parse_rule("relu(partition{d,k}(x)) => partition{d,k}(relu(x))");   // d is its first parameter
+  rewrite::rule const r =
+      tensorpar::rewrite::parse_rule("relu(partition{d,k}(x)) => partition{d,k}(relu(x))");   // d is its first parameter
   CHECK(restricted(r, [](rule_case const&) { return true; })->conditions.empty());
   auto const last = restricted(r, [](rule_case const& c) { return c.at.parameter[0] != c.at.rank[0] - 1; });
   REQUIRE(last);
@@ -18,7 +19,7 @@ TEST_CASE("no condition where all cases are good, the weakest that will do, or n
   CHECK(spell(*two) == spell(r) + " where d inside x by 2");
   CHECK(!restricted(r, [](rule_case const&) { return false; }));
   CHECK(!restricted(r, [](rule_case const& c) { return c.at.parameter[0] == 0; }));
-  rule const s = parse_rule("partition{d,k}(partition{e,m}(x)) => partition{e,m}(partition{d,k}(x))");
+  rewrite::rule const s = tensorpar::rewrite::parse_rule("partition{d,k}(partition{e,m}(x)) => partition{e,m}(partition{d,k}(x))");
   auto const apart = restricted(s, [](rule_case const& c) {
     return c.at.parameter[0] != c.at.parameter[2] && c.at.parameter[0] != c.at.rank[0] - 1;
   });

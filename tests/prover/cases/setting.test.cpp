@@ -9,17 +9,17 @@ using namespace tensorpar::prover;
 
 namespace {
 std::optional<typed_pattern> typed(std::string_view text, std::vector<shape> const& tensors, std::vector<i64> parameter = {}) {
-  rule const r = parse_rule(text);
+  rewrite::rule const r = tensorpar::rewrite::parse_rule(text);
   parameter.resize(r.parameters.size(), 1);
-  return prover::detail::type_pattern(r.source, tensors, parameter, standard_vocabulary());
+  return prover::detail::type_pattern(r.source, tensors, parameter, tensorpar::rewrite::standard_vocabulary());
 }
 }  // namespace
 
 TEST_CASE("what follows is filled in, axes may count from the last one, weights must fit") {
   auto const t = typed("linear(concat{-2}(x, y), w) => linear(concat{-2}(x, y), w)", {{4, 5, 8}, {4, 3, 8}, {6, 8}});
   REQUIRE(t.has_value());
-  CHECK(t->op[0] == any_op(concat{1}));
-  CHECK(t->op[1] == any_op(linear{6, false}));
+  CHECK(t->op[0] == tensorpar::op::any_op(concat{1}));
+  CHECK(t->op[1] == tensorpar::op::any_op(linear{6, false}));
   CHECK(t->value[1][0] == shape{4, 8, 6});
   CHECK(!typed("linear(x, w) => x", {{4, 8}, {6, 7}}));
   CHECK(!typed("linear(x, w) => x", {{4, 8}, {6, 8, 1}}));
@@ -30,7 +30,7 @@ TEST_CASE("what follows is filled in, axes may count from the last one, weights 
   CHECK(!typed("relu(split{parts=2,axis=0}(x).2) => x", {{4}}));
   auto const s = typed("slice{d,0,2*extent(y,d)}(x), relu(y) => x, y", {{2, 3}, {7, 3}}, {0});   // y is named first
   REQUIRE(s.has_value());
-  CHECK(s->op[0] == any_op(slice_axis{0, 0, 4}));
+  CHECK(s->op[0] == tensorpar::op::any_op(slice_axis{0, 0, 4}));
 }
 
 TEST_CASE("scalars go through operators that work element by element, and no others") {
@@ -41,17 +41,17 @@ TEST_CASE("scalars go through operators that work element by element, and no oth
 }
 
 TEST_CASE("functions are chosen by number") {
-  auto const& f = prover::detail::functions_of(standard_vocabulary());
+  auto const& f = prover::detail::functions_of(tensorpar::rewrite::standard_vocabulary());
   REQUIRE(f.size() == 4);
   for (std::size_t i = 0; i < f.size(); ++i)
     CHECK(typed("?f(x) => x", {{4}}, {static_cast<i64>(i)})->op[0].op == f[i]);
 }
 
 TEST_CASE("axes that one loop walks have one extent, joined and windowed axes their own") {
-  rule const r = parse_rule("linear(concat{0}(x, y), w) => concat{0}(linear(x, w), linear(y, w))");
+  rewrite::rule const r = tensorpar::rewrite::parse_rule("linear(concat{0}(x, y), w) => concat{0}(linear(x, w), linear(y, w))");
   std::vector<shape> const tensors{{12, 12}, {12, 12}, {12, 12}};
-  auto const source = prover::detail::type_pattern(r.source, tensors, {}, standard_vocabulary());
-  auto const target = prover::detail::type_pattern(r.target, tensors, {}, standard_vocabulary());
+  auto const source = prover::detail::type_pattern(r.source, tensors, {}, tensorpar::rewrite::standard_vocabulary());
+  auto const target = prover::detail::type_pattern(r.target, tensors, {}, tensorpar::rewrite::standard_vocabulary());
   prover::detail::extent_classes const c(r, tensors, *source, *target);
   CHECK(c.of(0, 1) == c.of(1, 1));
   CHECK(c.of(0, 1) == c.of(2, 1));

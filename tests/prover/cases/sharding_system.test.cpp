@@ -14,8 +14,8 @@
 using namespace tensorpar;
 using namespace tensorpar::prover;
 
-static_assert(degree_algebra<valued_degrees>);
-static_assert(degree_algebra<counted_degrees>);
+static_assert(ir::degree_algebra<valued_degrees>);
+static_assert(ir::degree_algebra<tensorpar::ir::counted_degrees>);
 
 TEST_CASE("forms are a commutative group") {
   degree_form const a{{1, 0, 2}}, b{{0, 3}};
@@ -30,37 +30,38 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
   std::mt19937 draw(1);
   int checked = 0, sharding = 0;
   for (char const* text : tests::rules_that_hold) {
-    rule const r = parse_rule(text);
+    rewrite::rule const r = tensorpar::rewrite::parse_rule(text);
     CAPTURE(std::string(text));
     for (rule_case const& c : cases_of(r)) {
       for (int turn = 0; turn < test_effort::cases(4); ++turn) {
         auto const x = prover::detail::random_exponents(c.shardings, 0, 2, draw);
         REQUIRE(x.has_value());
         // every axis long enough for any degree
-        std::vector<parallel_shape> tensors;
+        std::vector<tensorpar::ir::parallel_shape> tensors;
         for (shape s : c.tensors) {
           for (int d = 0; d < s.rank; ++d) s.d[d].n *= 1 << 10;
           tensors.emplace_back(s);
         }
         std::vector<i64> parameter = c.at.parameter;
         for (std::size_t u = 0; u < x->size(); ++u) {
-          rule_factor const& f = c.shardings.unknowns[u];
+          rewrite::rule_factor const& f = c.shardings.unknowns[u];
           i64 const k = i64{1} << (*x)[u];
-          if (f.kind == term_kind::parameter) { parameter[idx(f.index)] = k; continue; }
-          parallel_shape& s = tensors[idx(f.index)];
-          (f.kind == term_kind::degree ? s.degree[f.axis] : f.kind == term_kind::copies ? s.copy : s.sum) = k;
+          if (f.kind == tensorpar::rewrite::term_kind::parameter) { parameter[idx(f.index)] = k; continue; }
+          tensorpar::ir::parallel_shape& s = tensors[idx(f.index)];
+          (f.kind == tensorpar::rewrite::term_kind::degree ? s.degree[f.axis] : f.kind == tensorpar::rewrite::term_kind::copies ? s.copy
+           : s.sum) = k;
         }
         std::vector<shape> types;
-        for (parallel_shape const& s : tensors) types.push_back(s.type);
+        for (ir::parallel_shape const& s : tensors) types.push_back(s.type);
         for (bool target : {false, true}) {
-          pattern_graph const& g = target ? r.target : r.source;
-          auto const t = prover::detail::type_pattern(g, types, parameter, standard_vocabulary());
+          rewrite::pattern_graph const& g = target ? r.target : r.source;
+          auto const t = prover::detail::type_pattern(g, types, parameter, tensorpar::rewrite::standard_vocabulary());
           if (!t) continue;     // a window larger than an image
-          std::vector<std::vector<parallel_shape>> have;
+          std::vector<std::vector<ir::parallel_shape>> have;
           for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            std::vector<parallel_shape> in;
-            for (pattern_value v : g.nodes[i].in) in.push_back(tensorpar::detail::value_of(v, tensors, have));
-            parallel_result const y = infer_parallel_shapes(t->op[i], in);
+            std::vector<tensorpar::ir::parallel_shape> in;
+            for (rewrite::pattern_value v : g.nodes[i].in) in.push_back(tensorpar::rewrite::detail::value_of(v, tensors, have));
+            ir::parallel_result const y = infer_parallel_shapes(t->op[i], in);
             CAPTURE(y.problem);
             REQUIRE(y.ok());
             have.push_back(y.out);
@@ -72,7 +73,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
             return i64{1} << e;
           };
           for (std::size_t k = 0; k < g.outputs.size(); ++k) {
-            parallel_shape const& y = tensorpar::detail::value_of(g.outputs[k], tensors, have);
+            ir::parallel_shape const& y = tensorpar::rewrite::detail::value_of(g.outputs[k], tensors, have);
             for (int d = 0; d < y.type.rank; ++d) CHECK(y.degree[d] == power(forms[k].axis[idx(d)]));
             CHECK(y.sum == power(forms[k].sum));
             CHECK(y.copy == power(forms[k].copy));
@@ -102,10 +103,10 @@ TEST_CASE("numbers in degrees are forms of their primes") {
   for (i64 n = 1; n < 200; ++n)
     for (i64 m = 1; m < 20; ++m) CHECK(*number_form(n * m) == *number_form(n) + *number_form(m));
 
-  auto const cases = cases_of(parse_rule("partition{d,10}(replicate{3*k}(x)) => replicate{k}(partition{d,10}(x))"));
+  auto const cases = cases_of(rewrite::parse_rule("partition{d,10}(replicate{3*k}(x)) => replicate{k}(partition{d,10}(x))"));
   REQUIRE(!cases.empty());
   for (rule_case const& c : cases) CHECK(c.shardings.primes() == std::set<i64>{2, 3, 5});
-  CHECK(cases_of(parse_rule("reduce{3}(reduce{k}(x)) => reduce{1048577}(x)")).empty());      // more than can be
+  CHECK(cases_of(rewrite::parse_rule("reduce{3}(reduce{k}(x)) => reduce{1048577}(x)")).empty());      // more than can be
 }
 
 TEST_CASE("a solution for a prime of a number is one in numbers: degrees that are drawn fit both sides") {
@@ -114,7 +115,7 @@ TEST_CASE("a solution for a prime of a number is one in numbers: degrees that ar
   for (char const* text : {"combine{d,12*k}(x) => combine{d,4*k}(combine{d,3}(x))", "reduce{2*k}(reduce{9}(x)) => reduce{18*k}(x)",
                            "partition{d,6}(combine{d,15*k}(x)) => partition{d,2}(combine{d,5*k}(x))",
                            "linear(combine{-1,7}(x), combine{1,7*k}(w)) => linear(x, w)", "combine{d,11}(partition{d,11}(x)) => x"}) {
-    rule const r = parse_rule(text);
+    rewrite::rule const r = rewrite::parse_rule(text);
     CAPTURE(std::string(text));
     for (rule_case const& c : cases_of(r))
       for (int turn = 0; turn < 10; ++turn) {

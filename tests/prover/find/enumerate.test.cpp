@@ -19,7 +19,7 @@ TEST_CASE("every pair holds on random instances, no two terms that were kept apa
   family const f = small();
   enumeration const e = enumerate(f, 1);
   for (term_pair const& p : e.pairs) {
-    rule const r = candidate(f, e, p.right, p.left);
+    rewrite::rule const r = candidate(f, e, p.right, p.left);
     CAPTURE(spell(r));
     REQUIRE(problems(r).empty());
     CHECK(try_rule(r, 40, 1).counterexample.empty());
@@ -30,10 +30,10 @@ TEST_CASE("every pair holds on random instances, no two terms that were kept apa
   for (std::size_t i = 0; i < e.terms.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       if (paired[i] || paired[j] || e.terms[i].step < 0 || (i + j) % 3) continue;   // a third of them
-      rule const r = candidate(f, e, static_cast<int>(i), static_cast<int>(j));
+      rewrite::rule const r = candidate(f, e, static_cast<int>(i), static_cast<int>(j));
       if (!problems(r).empty()) continue;
       CAPTURE(spell(r));
-      trial const t = try_rule(r, 60, 1, standard_vocabulary(), {}, 2000);
+      trial const t = try_rule(r, 60, 1, rewrite::standard_vocabulary(), {}, 2000);
       CHECK((!t.counterexample.empty() || t.instances == 0));
       ++apart;
     }

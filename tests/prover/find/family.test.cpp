@@ -15,21 +15,21 @@ TEST_CASE("tensors, parameters and steps") {
   CHECK(f.tensors[1].summed);
   CHECK(f.tensors[2].integer);
   REQUIRE(f.parameters.size() == 5);
-  CHECK(f.parameters[0].what == rule_parameter{"d", parameter_kind::axis});
+  CHECK(f.parameters[0].what == rewrite::rule_parameter{"d", tensorpar::rewrite::parameter_kind::axis});
   CHECK(f.parameters[0].values == std::vector<i64>{0, 1});
-  CHECK(f.parameters[1].what.kind == parameter_kind::degree);
-  CHECK(f.parameters[2].what.kind == parameter_kind::number);
-  CHECK(f.parameters[3].what == rule_parameter{"stride", parameter_kind::number});
+  CHECK(f.parameters[1].what.kind == rewrite::parameter_kind::degree);
+  CHECK(f.parameters[2].what.kind == rewrite::parameter_kind::number);
+  CHECK(f.parameters[3].what == rewrite::rule_parameter{"stride", tensorpar::rewrite::parameter_kind::number});
   CHECK(f.parameters[3].values == std::vector<i64>{1, 2});
-  CHECK(f.parameters[4].what == rule_parameter{"f", parameter_kind::function});
+  CHECK(f.parameters[4].what == rewrite::rule_parameter{"f", tensorpar::rewrite::parameter_kind::function});
   REQUIRE(f.steps.size() == 5);
   CHECK(f.steps[0].node.function == 4);
   CHECK(f.steps[1].shardings);
-  CHECK(f.steps[1].node.attr[0] == parameter_term(0));
-  CHECK(f.steps[1].node.attr[1] == parameter_term(1));
+  CHECK(f.steps[1].node.attr[0] == rewrite::parameter_term(0));
+  CHECK(f.steps[1].node.attr[1] == rewrite::parameter_term(1));
   CHECK(f.steps[2].commutative);
   CHECK(f.steps[2].operands == 2);
-  CHECK(f.steps[4].node.op == &info<embedding_bag>);
+  CHECK(f.steps[4].node.op == &op::info<embedding_bag>);
   CHECK(f.max_operators == 2);
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("joined axes, extents of tensors, operators that occur once") {
   REQUIRE(f.steps.size() == 2);
   CHECK(f.steps[0].once);
   CHECK(!f.steps[1].once);
-  CHECK(f.steps[0].node.attr[2] == rule_term{1, {{term_kind::extent, 0, -1, -1}}, false});
-  CHECK(f.steps[1].node.attr[1] == parameter_term(0));
-  CHECK(f.steps[1].node.attr[2] == rule_term{1, {{term_kind::extent, 1, 1, -1}}, false});
+  CHECK(f.steps[0].node.attr[2] == rewrite::rule_term{1, {{tensorpar::rewrite::term_kind::extent, 0, -1, -1}}, false});
+  CHECK(f.steps[1].node.attr[1] == rewrite::parameter_term(0));
+  CHECK(f.steps[1].node.attr[2] == rewrite::rule_term{1, {{tensorpar::rewrite::term_kind::extent, 1, 1, -1}}, false});
   CHECK(f.steps[0].operands == 1);
   family const g = make_family("halves", "x:(AA)", "", "split{2,0}(_); split{2,0}(_).1", 1);
   CHECK(g.steps[0].slot == 0);

@@ -26,7 +26,7 @@ TEST_CASE("counts add up, kinds are right, what is shipped is not implied") {
   for (made_rule const& r : m.rules) {
     CHECK(r.proved.status == proof_status::proved);
     shipped += !r.implied;
-    hybrid += r.kind == rule_kind::hybrid;
+    hybrid += r.kind == rewrite::rule_kind::hybrid;
   }
   CHECK(shipped == m.shipped);
   CHECK(hybrid == m.hybrid);
@@ -39,8 +39,8 @@ TEST_CASE("counts add up, kinds are right, what is shipped is not implied") {
   made_rule const* const algebra = find("add(linear(x, y), linear(x, z)) => linear(x, add(y, z))");
   REQUIRE(shardings);
   REQUIRE(algebra);
-  CHECK(shardings->kind == rule_kind::parallel);
-  CHECK(algebra->kind == rule_kind::algebra);
+  CHECK(shardings->kind == rewrite::rule_kind::parallel);
+  CHECK(algebra->kind == rewrite::rule_kind::algebra);
   CHECK(!shardings->implied);
   CHECK(!algebra->implied);
   CHECK(find("linear(x, y) => reduce{degree=k}(linear(partition{dim=-1,degree=k}(x), partition{dim=-1,degree=k}(y)))"));

@@ -11,7 +11,7 @@ using namespace tensorpar::prover;
 namespace {
 std::vector<std::string> forms(std::string_view text) {
   std::vector<std::string> all;
-  for (rule const& r : sharding_rules_forms(parse_rule(text))) {
+  for (rewrite::rule const& r : sharding_rules_forms(rewrite::parse_rule(text))) {
     CHECK(problems(r).empty());
     CHECK(try_rule(r, 50, 1).counterexample.empty());
     all.push_back(spell(r));

@@ -18,12 +18,12 @@ struct doubles {
   double over(double a, double b) { return a / b; }
   double maximum(double a, double b) { return a < b ? b : a; }
   double apply(u64 f, double x) {
-    if (f == name_hash("relu")) return x > 0 ? x : 0;
-    if (f == name_hash("gelu")) return plain_gelu(x);
-    if (f == name_hash("sigmoid")) return 1 / (1 + std::exp(-x));
-    if (f == name_hash("tanh")) return std::tanh(x);
-    if (f == name_hash("exp")) return std::exp(x);
-    if (f == name_hash("1/sqrt")) return 1 / std::sqrt(x);
+    if (f == core::name_hash("relu")) return x > 0 ? x : 0;
+    if (f == core::name_hash("gelu")) return plain_gelu(x);
+    if (f == core::name_hash("sigmoid")) return 1 / (1 + std::exp(-x));
+    if (f == core::name_hash("tanh")) return std::tanh(x);
+    if (f == core::name_hash("exp")) return std::exp(x);
+    if (f == core::name_hash("1/sqrt")) return 1 / std::sqrt(x);
     FAIL("an unknown function");
     return 0;
   }

@@ -12,16 +12,16 @@ using namespace tensorpar::prover;
 namespace {
 using T = prime_field;
 elements<T> run(field_numbers& a, auto const& o, std::vector<elements<T>> const& in) {
-  any_op const op(o);
+  op::any_op const op(o);
   std::vector<shape> types;
   for (auto const& x : in) types.push_back(x.type);
-  inference const y = op.op->infer(op.attr, {types.data(), static_cast<int>(types.size())});
+  op::inference const y = op.op->infer(op.attr, {types.data(), static_cast<int>(types.size())});
   REQUIRE(y.ok());
   elements<T> r;
   r.type = y.out[0];
   r.data.assign(static_cast<std::size_t>(r.type.elements()), T(0));
   if (op.is<attention>()) prover::detail::attend(a, op, in, r);
-  else if (op.is<attention_parts>()) prover::detail::attend_in_parts(a, op, in, r);
+  else if (op.is<op::attention_parts>()) prover::detail::attend_in_parts(a, op, in, r);
   else prover::detail::put_together(a, op, in, r);
   return r;
 }
@@ -37,12 +37,12 @@ TEST_CASE("put together in any order and in any groups, states give attention to
                v = random_elements({2, parts, keys, width}, draw, 1);
     auto joined = [&](elements<T> x) { x.type = {2, parts * keys, width}; return x; };
     auto const want = run(a, attention{heads}, {q, joined(k), joined(v)});
-    auto const state = run(a, attention_parts{heads}, {q, k, v});
-    CHECK(run(a, attention_finish{heads}, {state}).data == want.data);
+    auto const state = run(a, op::attention_parts{heads}, {q, k, v});
+    CHECK(run(a, op::attention_finish{heads}, {state}).data == want.data);
     for (i64 left : {1, 2, 3, 6}) {
-      auto const some = run(a, softmax_merge{heads, left}, {state});
-      CHECK(run(a, attention_finish{heads}, {some}).data == want.data);
-      CHECK(run(a, softmax_merge{heads, 1}, {some}).data == run(a, softmax_merge{heads, 1}, {state}).data);
+      auto const some = run(a, op::softmax_merge{heads, left}, {state});
+      CHECK(run(a, op::attention_finish{heads}, {some}).data == want.data);
+      CHECK(run(a, op::softmax_merge{heads, 1}, {some}).data == run(a, op::softmax_merge{heads, 1}, {state}).data);
     }
     // the parts in another order
     auto turned = state;
@@ -52,7 +52,7 @@ TEST_CASE("put together in any order and in any groups, states give attention to
         for (std::size_t e = 0; e < one; ++e)
           turned.data[(b * static_cast<std::size_t>(parts) + (p + 4) % static_cast<std::size_t>(parts)) * one + e] =
               state.data[(b * static_cast<std::size_t>(parts) + p) * one + e];
-    CHECK(run(a, softmax_merge{heads, 1}, {turned}).data == run(a, softmax_merge{heads, 1}, {state}).data);
+    CHECK(run(a, op::softmax_merge{heads, 1}, {turned}).data == run(a, op::softmax_merge{heads, 1}, {state}).data);
   }
 }
 

@@ -30,28 +30,28 @@ TEST_CASE("blocks and partial sums give the whole result, for every operator and
     for (operator_sample const& s : operator_samples(static_cast<unsigned>(draw()))) {
       std::vector<shape> in = s.in;
       shapes const acts{s.in.data(), static_cast<int>(s.in.size())};
-      weight_list const w = s.op.op->weights(s.op.attr, acts);
+      op::weight_list const w = s.op.op->weights(s.op.attr, acts);
       for (int k = 0; k < w.n; ++k) in.push_back(w.w[k].type);
       if (in.empty() || is_parallel(s.op)) continue;
-      inference const y = s.op.op->infer(s.op.attr, acts);
+      op::inference const y = s.op.op->infer(s.op.attr, acts);
       std::vector<shape> const out(y.out, y.out + y.n);
-      iteration_space const space = space_of(s.op, in, out);
-      loop_degrees d;
-      for (node_loop const& l : space.loops) {
+      ir::iteration_space const space = tensorpar::ir::space_of(s.op, in, out);
+      ir::loop_degrees d;
+      for (ir::node_loop const& l : space.loops) {
         std::vector<i64> divisors;
         for (i64 k = 1; k <= 4 && k <= l.units; ++k) if (l.units % k == 0) divisors.push_back(k);
         bool seen = false;
         for (int x : l.in) seen = seen || x >= 0;
         d.split.push_back({l.letter, seen ? divisors[draw() % divisors.size()] : 1});
       }
-      if (passes_sums(s.op) && draw() % 2) d.sum = 3;
-      node_shapes const lifted = lift(space, s.op, in, out, d);
+      if (ir::passes_sums(s.op) && draw() % 2) d.sum = 3;
+      ir::node_shapes const lifted = lift(space, s.op, in, out, d);
       REQUIRE(lifted.problem.empty());
       // every operand in random partial sums, their total is what one device has
       std::vector<sharding_elements<prime_field>> parts;
       std::vector<elements<prime_field>> serial;
       i64 const rows = s.op.op->name.starts_with("embedding") ? in.back().d[0].n : 1;
-      for (parallel_shape const& p : lifted.in) {
+      for (ir::parallel_shape const& p : lifted.in) {
         sharding_elements<prime_field> x{p, {}};
         for (i64 i = 0; i < p.sum; ++i) x.part.push_back(random_elements(p.type, rows, draw));
         serial.push_back(whole(a, x));
@@ -81,17 +81,17 @@ TEST_CASE("blocks and partial sums give the whole result, for every operator and
 TEST_CASE("reduce adds neighbours, replicate and partition keep what is there") {
   std::mt19937 draw(2);
   field_numbers a;
-  parallel_shape s(shape{4, 6});
+  ir::parallel_shape s(shape{4, 6});
   s.sum = 6;
   sharding_elements<prime_field> x{s, {}};
   for (int i = 0; i < 6; ++i) x.part.push_back(random_elements(s.type, 1, draw));
-  parallel_result const r = infer_parallel_shapes(parallel::reduce{3}, {s});
-  auto const y = run_on_parts(a, any_op(parallel::reduce{3}), std::vector{x}, r.out);
+  ir::parallel_result const r = tensorpar::ir::infer_parallel_shapes(parallel::reduce{3}, {s});
+  auto const y = run_on_parts(a, op::any_op(parallel::reduce{3}), std::vector{x}, r.out);
   REQUIRE(y[0].part.size() == 2);
   CHECK(y[0].part[1].data[5] == x.part[3].data[5] + x.part[4].data[5] + x.part[5].data[5]);
   CHECK(whole(a, y[0]).data == whole(a, x).data);
-  any_op const split = parallel::partition{0, 2};
-  auto const z = run_on_parts(a, split, std::vector{x}, infer_parallel_shapes(split, {s}).out);
+  op::any_op const split = parallel::partition{0, 2};
+  auto const z = run_on_parts(a, split, std::vector{x}, tensorpar::ir::infer_parallel_shapes(split, {s}).out);
   CHECK(z[0].part.size() == 6);
   CHECK(z[0].where.degree[0] == 2);
 }

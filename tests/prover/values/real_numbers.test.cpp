@@ -14,15 +14,15 @@ TEST_CASE("functions are those that executors compute") {
   real_numbers a;
   for (int i = -40; i <= 40; ++i) {
     double const x = i / 8.0;
-    CHECK(a.apply(name_hash("relu"), x) == doctest::Approx(scalar_function<relu>::of(x)));
-    CHECK(a.apply(name_hash("gelu"), x) == doctest::Approx(scalar_function<gelu>::of(x)));
-    CHECK(a.apply(name_hash("sigmoid"), x) == doctest::Approx(scalar_function<sigmoid>::of(x)));
-    CHECK(a.apply(name_hash("tanh"), x) == doctest::Approx(scalar_function<tanh_>::of(x)));
-    CHECK(a.apply(name_hash("exp"), x) == doctest::Approx(std::exp(x)));
+    CHECK(a.apply(core::name_hash("relu"), x) == doctest::Approx(exec::scalar_function<relu>::of(x)));
+    CHECK(a.apply(core::name_hash("gelu"), x) == doctest::Approx(exec::scalar_function<gelu>::of(x)));
+    CHECK(a.apply(core::name_hash("sigmoid"), x) == doctest::Approx(exec::scalar_function<sigmoid>::of(x)));
+    CHECK(a.apply(core::name_hash("tanh"), x) == doctest::Approx(exec::scalar_function<tanh_>::of(x)));
+    CHECK(a.apply(core::name_hash("exp"), x) == doctest::Approx(std::exp(x)));
   }
-  CHECK(a.apply(name_hash("1/sqrt"), 4) == 0.5);
+  CHECK(a.apply(core::name_hash("1/sqrt"), 4) == 0.5);
   CHECK(!a.unknown);
-  a.apply(name_hash("cubed"), 2);
+  a.apply(core::name_hash("cubed"), 2);
   CHECK(a.unknown);
 }
 

@@ -26,39 +26,39 @@ using namespace tensorpar;
 
 namespace {
 // The group is shipped in one piece, and its rules' names tell the family of terms that they were found in.
-template <std::size_t N> void whole(shipped_rule const (&group)[N], std::string const& family) {
+template <std::size_t N> void whole(rewrite::shipped_rule const (&group)[N], std::string const& family) {
   CAPTURE(family);
-  auto const all = shipped_rules();
-  auto const same = [](shipped_rule const& a, shipped_rule const& b) {
+  auto const all = rewrite::shipped_rules();
+  auto const same = [](rewrite::shipped_rule const& a, rewrite::shipped_rule const& b) {
     return a.name == b.name && a.text == b.text && a.axioms == b.axioms;
   };
   CHECK(std::search(all.begin(), all.end(), std::begin(group), std::end(group), same) != all.end());
-  for (shipped_rule const& s : group) CHECK(s.name.find(family) != s.name.npos);
+  for (rewrite::shipped_rule const& s : group) CHECK(s.name.find(family) != s.name.npos);
 }
 }  // namespace
 
 TEST_CASE("groups are shipped whole, under the names of their families") {
-  whole(rules::activated, "activated");
-  whole(rules::attention, "attention");
-  whole(rules::attention_sharded, "attention");
-  whole(rules::batched_matmul, "batched matmul");
-  whole(rules::concat, "concat");
-  whole(rules::convolution, "convolution");
-  whole(rules::element_wise, "element-wise");
-  whole(rules::embedding, "embedding");
-  whole(rules::heads, "heads");
-  whole(rules::linear, "linear");
-  whole(rules::matmul, "matmul");
-  whole(rules::matmul_sharded, "matmul");
-  whole(rules::pooling, "pooling");
-  whole(rules::spreads, "spreads");
-  whole(rules::sum, "sum");
-  whole(rules::transpose, "transpose");
+  whole(rewrite::rules::activated, "activated");
+  whole(rewrite::rules::attention, "attention");
+  whole(rewrite::rules::attention_sharded, "attention");
+  whole(rewrite::rules::batched_matmul, "batched matmul");
+  whole(rewrite::rules::concat, "concat");
+  whole(rewrite::rules::convolution, "convolution");
+  whole(rewrite::rules::element_wise, "element-wise");
+  whole(rewrite::rules::embedding, "embedding");
+  whole(rewrite::rules::heads, "heads");
+  whole(rewrite::rules::linear, "linear");
+  whole(rewrite::rules::matmul, "matmul");
+  whole(rewrite::rules::matmul_sharded, "matmul");
+  whole(rewrite::rules::pooling, "pooling");
+  whole(rewrite::rules::spreads, "spreads");
+  whole(rewrite::rules::sum, "sum");
+  whole(rewrite::rules::transpose, "transpose");
 }
 
 TEST_CASE("normalisation is of two families") {
   bool layers = false, softmaxes = false;
-  for (shipped_rule const& s : rules::normalisation) {
+  for (rewrite::shipped_rule const& s : rewrite::rules::normalisation) {
     CHECK(s.name.starts_with("layer norm") != s.name.starts_with("softmax"));
     (s.name.starts_with("softmax") ? softmaxes : layers) = true;
   }
@@ -67,24 +67,27 @@ TEST_CASE("normalisation is of two families") {
 }
 
 TEST_CASE("what brings parallel operators in is apart where a group is large") {
-  auto const sharded = [](shipped_rule const& s) { return s.name.ends_with(", spread"); };
-  CHECK(std::ranges::all_of(rules::attention_sharded, sharded));
-  CHECK(std::ranges::all_of(rules::matmul_sharded, sharded));
-  CHECK(std::ranges::none_of(rules::attention, sharded));
-  CHECK(std::ranges::none_of(rules::matmul, sharded));
+  auto const sharded = [](rewrite::shipped_rule const& s) { return s.name.ends_with(", spread"); };
+  CHECK(std::ranges::all_of(rewrite::rules::attention_sharded, sharded));
+  CHECK(std::ranges::all_of(rewrite::rules::matmul_sharded, sharded));
+  CHECK(std::ranges::none_of(rewrite::rules::attention, sharded));
+  CHECK(std::ranges::none_of(rewrite::rules::matmul, sharded));
 }
 
 TEST_CASE("rules about shardings change no operator") {
-  for (shipped_rule const& s : rules::spreads) CHECK(s.kind == rule_kind::parallel);
+  for (rewrite::shipped_rule const& s : rewrite::rules::spreads) CHECK(s.kind == rewrite::rule_kind::parallel);
 }
 
 TEST_CASE("no group is shipped that this file does not know") {
-  std::size_t const known = std::size(rules::activated) + std::size(rules::attention) + std::size(rules::attention_sharded) +
-                            std::size(rules::batched_matmul) + std::size(rules::matmul_sharded) +
-                            std::size(rules::concat) +
-                            std::size(rules::convolution) + std::size(rules::element_wise) + std::size(rules::embedding) +
-                            std::size(rules::heads) + std::size(rules::linear) + std::size(rules::matmul) +
-                            std::size(rules::normalisation) + std::size(rules::pooling) + std::size(rules::spreads) +
-                            std::size(rules::sum) + std::size(rules::transpose);
-  CHECK(shipped_rules().size() == known);
+  std::size_t const known = std::size(rewrite::rules::activated) + std::size(rewrite::rules::attention)
+      + std::size(rewrite::rules::attention_sharded) +
+                            std::size(rewrite::rules::batched_matmul) + std::size(rewrite::rules::matmul_sharded) +
+                            std::size(rewrite::rules::concat) +
+                            std::size(rewrite::rules::convolution) + std::size(rewrite::rules::element_wise)
+                                + std::size(rewrite::rules::embedding) +
+                            std::size(rewrite::rules::heads) + std::size(rewrite::rules::linear) + std::size(rewrite::rules::matmul) +
+                            std::size(rewrite::rules::normalisation) + std::size(rewrite::rules::pooling)
+                                + std::size(rewrite::rules::spreads) +
+                            std::size(rewrite::rules::sum) + std::size(rewrite::rules::transpose);
+  CHECK(rewrite::shipped_rules().size() == known);
 }

@@ -39,7 +39,7 @@ TEST_CASE("fitting: valid, and nearly always the best there is, where every assi
     for (i64 wide : {16, 64}) {
       machine on = make_cluster("two", {"d", 1e10, 1e9, i64{1} << 40, 1e-6}, 2, 2, {"in", 2, 1e-6, 1e9}, {});
       training_graph const t = differentiate(two_layers(batch, wide));
-      mapping_problem p = make_saving_problem(t, on, analytical{}, {1, 1, 1, 0}, {.max_axes = 1});
+      mapping_problem p = make_saving_problem(t, on, cost::analytical{}, {1, 1, 1, 0}, {.max_axes = 1});
       arena_sizes arenas(t, on_machine(on));
       auto const need = [&](assignment const& a) { return arenas(op_strategies(p, a)); };
       evaluator const price(p);
@@ -96,7 +96,8 @@ TEST_CASE("fitting: an arena of one device is the program's") {
     machine const on = r.cluster();
     objective_options o;
     o.micro_batches = r.micro_batches;
-    mapping_problem const p = make_saving_problem(t, on, analytical{}, std::vector<char>(static_cast<std::size_t>(t.forward_nodes), 1), {}, o);
+    mapping_problem const p = make_saving_problem(t, on, cost::analytical{},
+                                                  std::vector<char>(static_cast<std::size_t>(t.forward_nodes), 1), {}, o);
     plan q = on_machine(on);
     q.micro_batches = r.micro_batches;
     arena_sizes arenas(t, q);
@@ -104,13 +105,14 @@ TEST_CASE("fitting: an arena of one device is the program's") {
       assignment a;
       for (int v = 0; v < p.operators(); ++v) a.push_back(static_cast<int>(g() % static_cast<u64>(p.choices(v).count())));
       q.nodes = op_strategies(p, a);
-      planned_step const step = memory_pass(t, q);
+      planned_step const step = passes::memory_pass(t, q);
       program const whole = unroll(step.graph, step.plan);
       for (int d = 0; d < on.size(); ++d) CHECK(arena_on(d, step.graph, step.plan) == whole.arena[static_cast<std::size_t>(d)]);
       std::vector<i64> const said = arenas(q.nodes);
       for (int d = 0; d < on.size(); ++d) CHECK(said[static_cast<std::size_t>(d)] >= whole.arena[static_cast<std::size_t>(d)]);
     }
   }
-  CHECK_THROWS_WITH_AS(arena_on(9, differentiate(two_layers(4, 16)), on_machine(make_cluster("one", {"d", 1e10, 1e9, 1, 0}, 1, 1, {"in", 1, 0, 1e9}, {}))),
+  CHECK_THROWS_WITH_AS(arena_on(9, differentiate(two_layers(4, 16)),
+                                on_machine(make_cluster("one", {"d", 1e10, 1e9, 1, 0}, 1, 1, {"in", 1, 0, 1e9}, {}))),
                        doctest::Contains("device 9 does not exist"), error);
 }

@@ -26,18 +26,18 @@ TEST_CASE("random flags: the same tasks, buffers and arenas with fewer of them")
     went += dropped;
     stayed += flags - dropped;
     auto const made = [&](plan const& q) {
-      planned_step const s = memory_pass(t, q);
+      planned_step const s = passes::memory_pass(t, q);
       return unroll(s.graph, s.plan);
     };
     program const a = made(before), b = made(p);
-    CHECK(task_hash(a) == task_hash(b));
+    CHECK(passes::task_hash(a) == passes::task_hash(b));
     CHECK(a.arena == b.arena);
     for (std::size_t v = 0; v < p.nodes.size(); ++v) {
       CHECK(p.nodes[v].recompute <= before.nodes[v].recompute);
       if (!p.nodes[v].recompute) continue;
       plan q = p;
       q.nodes[v].recompute = false;
-      CHECK(task_hash(made(q)) != task_hash(a));
+      CHECK(passes::task_hash(made(q)) != passes::task_hash(a));
     }
   }
   MESSAGE(went << " flags did nothing, " << stayed << " something");

@@ -15,7 +15,9 @@ using namespace tensorpar;
 using namespace tensorpar::search;
 
 namespace {
-int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+  return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
+}
 computation_graph layers(i64 batch, i64 width, int n) {
   computation_graph g;
   int x = g.add_input("x", shape{dim(batch), dim(width)});
@@ -39,17 +41,17 @@ machine mixed(int n, std::vector<int> const& slow, double by) {
 }
 double simulated(computation_graph const& g, search_options const& o, plan const& p) {
   training_graph const t = differentiate(g, {o.loss, o.optimizer, o.micro_batches});
-  planned_step const step = memory_pass(t, p);
+  planned_step const step = passes::memory_pass(t, p);
   program const q = unroll(step.graph, step.plan);
   CHECK(check(step.graph, step.plan, q).empty());
-  return simulate(q, p.cluster, analytical{}, {.overlap = false}).seconds;
+  return simulate(q, p.cluster, cost::analytical{}, {.overlap = false}).seconds;
 }
 }  // namespace
 
 TEST_CASE("a part of a machine keeps the levels that its devices respect") {
   machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 8, 4, {"near", 4, 1e-7, 1e10}, {"far", 8, 1e-6, 1e9});
-  machine const node = search::detail::part_of(on, {4, 4}), pair = search::detail::part_of(on, {2, 2}), all = search::detail::part_of(on, {0, 8}),
-                across = search::detail::part_of(on, {2, 4});
+  machine const node = search::detail::part_of(on, {4, 4}), pair = search::detail::part_of(on, {2, 2}),
+      all = search::detail::part_of(on, {0, 8}), across = search::detail::part_of(on, {2, 4});
   CHECK(node.size() == 4);
   CHECK(node.links.size() == 1);
   CHECK(node.links.front().name == "near");
@@ -74,9 +76,9 @@ TEST_CASE("parts of a machine: neighbours of a kind, and fewer of them") {
   machine const m = mixed(4, {0}, 3);
   CHECK(search::detail::shared_evenly({6, 18}, m, {0, 2}) == doctest::Approx(4.5));
   training_graph const t = differentiate(layers(8, 64, 1));
-  auto const alone = search::detail::seconds_alone(t, m, analytical{}, 1, 4);
+  auto const alone = search::detail::seconds_alone(t, m, cost::analytical{}, 1, 4);
   REQUIRE(alone.size() == 2);
-  CHECK(alone[0] == doctest::Approx(optimize(layers(8, 64, 1), nodes(1, 1), analytical{}).cost.seconds));
+  CHECK(alone[0] == doctest::Approx(optimize(layers(8, 64, 1), nodes(1, 1), cost::analytical{}).cost.seconds));
   CHECK(alone[1] > alone[0]);
 }
 
@@ -87,9 +89,9 @@ TEST_CASE("search: slow devices are left out, wherever they stand") {
     bool const clip = clipped || skips;                                   // either takes the norm
     if (clipped) o.optimizer.clip_norm = 1;
     if (skips) o.optimizer.on_non_finite = non_finite::skip;
-    double const three = optimize(g, nodes(3, 3), analytical{}, o).cost.seconds;
+    double const three = optimize(g, nodes(3, 3), cost::analytical{}, o).cost.seconds;
     for (int slow : {0, 3}) {
-      search_result const r = optimize(g, mixed(4, {slow}, 8), analytical{}, o);
+      search_result const r = optimize(g, mixed(4, {slow}, 8), cost::analytical{}, o);
       REQUIRE(r.feasible());
       CHECK(r.cost.seconds <= three * (clip ? 1.2 : 1 + 1e-9));           // a slow device reads the norm too
       CHECK(r.bound <= r.cost.seconds);
@@ -103,7 +105,7 @@ TEST_CASE("search: slow devices are left out, wherever they stand") {
     }
     joint_options j;
     j.search = o;
-    CHECK(optimize_jointly(g, mixed(4, {0}, 8), analytical{}, j).cost.seconds <= three * (clip ? 1.2 : 1 + 1e-9));
+    CHECK(optimize_jointly(g, mixed(4, {0}, 8), cost::analytical{}, j).cost.seconds <= three * (clip ? 1.2 : 1 + 1e-9));
   }
 }
 
@@ -111,14 +113,14 @@ TEST_CASE("search: a device without memory for the model is left out") {
   computation_graph const g = layers(64, 512, 4);
   machine on = mixed(4, {0}, 1);
   on.kinds[1].memory = 1 << 16;
-  search_result const r = optimize(g, on, analytical{});
+  search_result const r = optimize(g, on, cost::analytical{});
   REQUIRE(r.feasible());
   CHECK_FALSE(r.infeasible);
   for (op_strategy const& n : r.plan.nodes) CHECK(n.sharding.start > 0);
   CHECK(r.cost.bytes[0] <= on.kinds[1].memory);
   CHECK(r.plan.cluster == on);
   for (device_kind& k : on.kinds) k.memory = 1 << 16;
-  search_result const none = optimize(g, on, analytical{});
+  search_result const none = optimize(g, on, cost::analytical{});
   REQUIRE_FALSE(none.feasible());
   CHECK(none.plan.nodes.empty());
 }
@@ -131,12 +133,13 @@ TEST_CASE("search: more devices are never slower than some of them") {
   };
   for (auto const& [g, some, on] : all) {
     CAPTURE(on.size());
-    search_result const r = optimize(g, on, analytical{}), part = optimize(g, search::detail::part_of(on, {0, some}), analytical{});
+    search_result const r = optimize(g, on, cost::analytical{}),
+        part = optimize(g, search::detail::part_of(on, {0, some}), cost::analytical{});
     CHECK(r.cost.seconds <= part.cost.seconds * (1 + 1e-9));
     search_options whole;
     whole.fewer_devices = false;
-    CHECK(optimize(g, on, analytical{}, whole).cost.seconds > r.cost.seconds * 1.1);
+    CHECK(optimize(g, on, cost::analytical{}, whole).cost.seconds > r.cost.seconds * 1.1);
     CHECK(simulated(g, {}, r.plan) <= r.cost.seconds * 1.1);
-    CHECK(optimize(g, on, analytical{}).plan == r.plan);
+    CHECK(optimize(g, on, cost::analytical{}).plan == r.plan);
   }
 }

@@ -16,7 +16,7 @@ using namespace tensorpar::peers;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 
@@ -55,7 +55,7 @@ machine devices(int n, int per_node, double slow = 1e9, i64 memory = i64{1} << 3
 }  // namespace
 
 TEST_CASE("search: optimize gives plans that unroll, on any number of devices") {
-  analytical const model;
+  cost::analytical const model;
   double before = infinity;
   for (auto const& [n, per_node] : {std::pair{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {8, 8}, {12, 4}}) {
     machine const on = devices(n, per_node);
@@ -72,7 +72,7 @@ TEST_CASE("search: optimize gives plans that unroll, on any number of devices") 
     for (baseline const& b : r.baselines) CHECK(b.cost.seconds >= r.cost.seconds);
     if (n <= 8) CHECK(r.cost.seconds <= before * (1 + 1e-12));
     before = n <= 8 ? r.cost.seconds : before;
-    planned_step const step = memory_pass(differentiate(mlp()), r.plan);
+    planned_step const step = passes::memory_pass(differentiate(mlp()), r.plan);
     program const p = unroll(step.graph, step.plan);
     CHECK_FALSE(p.tasks.empty());
     CHECK(optimize(mlp(), on, model).plan == r.plan);
@@ -81,7 +81,7 @@ TEST_CASE("search: optimize gives plans that unroll, on any number of devices") 
 }
 
 TEST_CASE("search: slow links between nodes change the plan") {
-  analytical const model;
+  cost::analytical const model;
   search_result const fast = optimize(mlp(), devices(4, 4), model), slow = optimize(mlp(), devices(4, 2, 1e6), model);
   CHECK(slow.cost.seconds > fast.cost.seconds);
   CHECK(fast.plan.nodes != slow.plan.nodes);
@@ -90,15 +90,15 @@ TEST_CASE("search: slow links between nodes change the plan") {
 
 TEST_CASE("search: baselines are what their names say") {
   training_graph const t = differentiate(mlp());
-  analytical const model;
+  cost::analytical const model;
   machine const on = devices(4, 4);
   mapping_problem const p = make_problem(t, on, model);
   CHECK(batch_loops(t.graph, p.operators()) == "000000");
-  for (op_strategy const& n : op_strategies(p, single_device(p))) CHECK(n.sharding == sharding{0, {}});
+  for (op_strategy const& n : op_strategies(p, single_device(p))) CHECK(n.sharding == ir::sharding{0, {}});
   for (op_strategy const& n : op_strategies(p, data_parallel(p, batch_loops(t.graph, p.operators()))))
-    CHECK(n.sharding == sharding{0, {{'0', 4, 1}}});
+    CHECK(n.sharding == ir::sharding{0, {{'0', 4, 1}}});
   auto const tensor = op_strategies(p, tensor_parallel(p, batch_loops(t.graph, p.operators())));
-  for (op_strategy const& n : tensor) for (mesh_axis const& a : n.sharding.axes) CHECK(a.letter != '0');
+  for (op_strategy const& n : tensor) for (ir::mesh_axis const& a : n.sharding.axes) CHECK(a.letter != '0');
   CHECK(tensor[0].sharding.axes[0].letter == 'o');       // fc1 by outputs, relu by features
   CHECK(tensor[1].sharding.axes[0].letter == '1');
   CHECK(assignment_of(p, tensor) == tensor_parallel(p, batch_loops(t.graph, p.operators())));
@@ -108,7 +108,7 @@ TEST_CASE("search: baselines are what their names say") {
   CHECK_FALSE(assignment_of(p, strange));
   // 3 devices do not divide a batch of 64: two of them work
   mapping_problem const three = make_problem(t, devices(3, 3), model);
-  for (op_strategy const& n : op_strategies(three, data_parallel(three, "000000"))) CHECK(n.sharding == sharding{0, {{'0', 2, 1}}});
+  for (op_strategy const& n : op_strategies(three, data_parallel(three, "000000"))) CHECK(n.sharding == ir::sharding{0, {{'0', 2, 1}}});
   // a batch that is summed away: what follows runs everywhere alike
   computation_graph g;
   int const x = g.add_input("x", shape{dim(4), dim(6)});
@@ -118,7 +118,7 @@ TEST_CASE("search: baselines are what their names say") {
 }
 
 TEST_CASE("search: memory is a hard constraint, and a shortage says where and how much") {
-  analytical const model;
+  cost::analytical const model;
   machine on = devices(4, 4);
   search_result const free = optimize(mlp(), on, model);
   i64 peak = 0;
@@ -154,8 +154,8 @@ TEST_CASE("search: memory is a hard constraint, and a shortage says where and ho
 
 TEST_CASE("search: branches run side by side where that is faster") {
   struct eager {                                       // operators do not get faster with more devices, reshards are free
-    double seconds(compute_query const&) const { return 1; }
-    double seconds(reshard_query const&) const { return 0; }
+    double seconds(cost::compute_query const&) const { return 1; }
+    double seconds(cost::reshard_query const&) const { return 0; }
   };
   search_result const r = optimize(towers(8), devices(2, 2), eager{});
   std::vector<int> starts;
@@ -196,16 +196,16 @@ TEST_CASE("search: branches that were priced side by side run side by side, forw
       for (int k = 0; k < 3; ++k) x = apply(g, relu{}, {apply(g, linear{512}, {x})});
       int const label = g.add_input("label", shape({dim(rows)}, dtype::i32));
       g.add_output("loss", apply(g, cross_entropy{}, {apply(g, linear{10}, {x}), label}));
-      search_result const r = optimize(g, logical_nodes(2, per), analytical{});
+      search_result const r = optimize(g, logical_nodes(2, per), cost::analytical{});
       REQUIRE(r.feasible());
       int apart = 0;
       for (op_strategy const& n : r.plan.nodes) apart += n.sharding.size() < r.plan.cluster.size();
       if (!fork) CHECK(apart >= 10);
-      auto const step = memory_pass(differentiate(g), r.plan);
+      auto const step = passes::memory_pass(differentiate(g), r.plan);
       program const p = unroll(step.graph, step.plan);
       for (bool overlap : {false, true})
-        CHECK(simulate(p, r.plan.cluster, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.001);
-      for (auto const& b : r.baselines) CHECK(simulate(p, r.plan.cluster, analytical{}, {}).seconds <= b.cost.seconds);
+        CHECK(simulate(p, r.plan.cluster, cost::analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.001);
+      for (auto const& b : r.baselines) CHECK(simulate(p, r.plan.cluster, cost::analytical{}, {}).seconds <= b.cost.seconds);
     }
 }
 
@@ -229,19 +229,19 @@ TEST_CASE("search: branches beside each other do not wait for each other's excha
     g.add_output("loss", apply(g, cross_entropy{}, {apply(g, linear{16}, {x}), label}));
     machine const on = make_cluster("mine", {"v100", 15.7e12, 900e9, i64{16} << 30, 6e-6}, c.devices, c.per, {"in", c.per, 3e-6, 50e9},
                                     {"out", c.devices, 2e-5, 1.25e9});
-    search_result const r = optimize(g, on, analytical{});
+    search_result const r = optimize(g, on, cost::analytical{});
     REQUIRE(r.feasible());
     int apart = 0;
     for (op_strategy const& n : r.plan.nodes) apart += n.sharding.start > 0;
     CHECK(apart > 0);
-    auto const step = memory_pass(differentiate(g), r.plan);
+    auto const step = passes::memory_pass(differentiate(g), r.plan);
     program const p = unroll(step.graph, step.plan);
-    for (bool overlap : {false, true}) CHECK(simulate(p, on, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.02);
+    for (bool overlap : {false, true}) CHECK(simulate(p, on, cost::analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.02);
   }
 }
 
 TEST_CASE("search: a graph that is not series-parallel is planned and said to be relaxed") {
-  analytical const model;
+  cost::analytical const model;
   search_result const r = optimize(letter_n(), devices(4, 4), model);
   REQUIRE(r.feasible());
   CHECK(r.space.relaxed);
@@ -258,7 +258,7 @@ TEST_CASE("search: a graph that is not series-parallel is planned and said to be
 }
 
 TEST_CASE("search: micro-batches and optimizer are part of the problem") {
-  analytical const model;
+  cost::analytical const model;
   search_options four, adam;
   four.micro_batches = 4;
   adam.optimizer.kind = optimizer_kind::adamw;
@@ -270,7 +270,7 @@ TEST_CASE("search: micro-batches and optimizer are part of the problem") {
 }
 
 TEST_CASE("search: bad input is refused in one sentence") {
-  analytical const model;
+  cost::analytical const model;
   CHECK_THROWS_AS(optimize(computation_graph{}, devices(2, 2), model), error);
   machine none;
   CHECK_THROWS_WITH_AS(optimize(mlp(), none, model), "no devices (at machine \"\": device); valid: at least one", error);
@@ -319,12 +319,12 @@ TEST_CASE("more micro-batches than can be listed are refused at once, by number;
   for (int n : {400'000, 1'000'000, std::numeric_limits<int>::max()}) {
     o.micro_batches = n;
     std::string const said = std::to_string(n) + " micro-batches of ";
-    CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), analytical{}, o), doctest::Contains(said.c_str()), error);
-    CHECK_THROWS_WITH_AS(strategies(mlp(), devices(2, 2), analytical{}, o), doctest::Contains("a larger max_listed"), error);
+    CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), cost::analytical{}, o), doctest::Contains(said.c_str()), error);
+    CHECK_THROWS_WITH_AS(strategies(mlp(), devices(2, 2), cost::analytical{}, o), doctest::Contains("a larger max_listed"), error);
   }
   o.micro_batches = 20;
   o.max_listed = 20 * differentiate(mlp()).graph.node_count();
-  CHECK(optimize(mlp(), devices(2, 2), analytical{}, o).feasible());
+  CHECK(optimize(mlp(), devices(2, 2), cost::analytical{}, o).feasible());
   ++o.micro_batches;
-  CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), analytical{}, o), doctest::Contains("valid: at most 20 micro-batches"), error);
+  CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), cost::analytical{}, o), doctest::Contains("valid: at most 20 micro-batches"), error);
 }

@@ -152,7 +152,8 @@ TEST_CASE("parts: of crossed kinds none counts for another, nor do faster device
   CHECK(search::detail::as_fast(fast, slow));
   CHECK_FALSE(search::detail::as_fast(slow, fast));
   auto const changed = [&](auto change) { device_kind k = fast; change(k); return k; };
-  for (device_kind const& k : {changed([](device_kind& x) { x.memory = slower(1, "").memory - 1; }), changed([](device_kind& x) { x.flops /= 4; }),
+  for (device_kind const& k : {changed([](device_kind& x) { x.memory = slower(1, "").memory - 1; }),
+                               changed([](device_kind& x) { x.flops /= 4; }),
                                changed([](device_kind& x) { x.memory_bandwidth /= 4; }), changed([](device_kind& x) { x.launch *= 4; })}) {
     CHECK_FALSE(search::detail::as_fast(k, slow));
     for (std::vector<int> const& d : {std::vector<int>{0, 1, 1}, std::vector<int>{1, 0, 1}, std::vector<int>{1, 1, 0}}) {
@@ -181,7 +182,7 @@ TEST_CASE("search: the slower devices' plan is not below the bound where the fas
     if (less_flops) fast.flops /= 64;
     fast.memory = 1000;
     machine const on = one_level({0, 1, 0, 1}, {fast, slow}), second = search::detail::part_of(on, {1, 1});
-    search_result const r = optimize(g, on, analytical{}), s = optimize(g, second, analytical{});
+    search_result const r = optimize(g, on, cost::analytical{}), s = optimize(g, second, cost::analytical{});
     REQUIRE(r.feasible());
     REQUIRE(s.feasible());
     CHECK(r.cost.seconds <= s.cost.seconds * (1 + 1e-9));
@@ -219,12 +220,12 @@ TEST_CASE("parts: renumbered machines are the same, fastest first") {
 
 TEST_CASE("search: a slow device more, and a device that divides nothing, do not make plans slower") {
   computation_graph const xdl = zoo::make("xdl", 1024);
-  joint_result const less = optimize_jointly(xdl, fast_and_slow(4, 4), analytical{}),
-                     more = optimize_jointly(xdl, fast_and_slow(4, 5), analytical{});
+  joint_result const less = optimize_jointly(xdl, fast_and_slow(4, 4), cost::analytical{}),
+                     more = optimize_jointly(xdl, fast_and_slow(4, 5), cost::analytical{});
   CHECK(more.cost.seconds <= less.cost.seconds * (1 + 1e-9));
   CHECK(more.bound <= less.cost.seconds);
   computation_graph const tables = zoo::make("dlrm_criteo:tables=6", 105);
-  search_result const few = optimize(tables, equal(14), analytical{}), many = optimize(tables, equal(15), analytical{});
+  search_result const few = optimize(tables, equal(14), cost::analytical{}), many = optimize(tables, equal(15), cost::analytical{});
   CHECK(many.cost.seconds <= few.cost.seconds * (1 + 1e-9));
   CHECK(many.bound <= few.cost.seconds);
   CHECK(many.space.every_part);
@@ -239,25 +240,25 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
     drawn_case const c = draw_case(draw);
     CAPTURE(turn);
     CAPTURE(c.what);
-    search_result const r = optimize(c.graph, c.on, analytical{});
+    search_result const r = optimize(c.graph, c.on, cost::analytical{});
     REQUIRE(r.feasible());
     CHECK(r.bound <= r.cost.seconds);
     tight += r.gap < 1e-6;
     for (int k = 0; k < 3; ++k) {
       machine const part = draw_part(c, draw);
-      search_result const s = optimize(c.graph, part, analytical{});
+      search_result const s = optimize(c.graph, part, cost::analytical{});
       CHECK(r.bound <= s.cost.seconds * (1 + 1e-9));
       faster += s.cost.seconds < r.cost.seconds;
     }
     machine const fewer = search::detail::part_of(c.on, {0, c.on.size() - 1});
-    CHECK(r.cost.seconds <= optimize(c.graph, fewer, analytical{}).cost.seconds * (1 + 1e-9));
+    CHECK(r.cost.seconds <= optimize(c.graph, fewer, cost::analytical{}).cost.seconds * (1 + 1e-9));
     if (turn % 5 == 0) {
       joint_options o;
       o.rewriting.distribute = turn % 10 == 5;
-      joint_result const j = optimize_jointly(c.graph, c.on, analytical{}, o);
+      joint_result const j = optimize_jointly(c.graph, c.on, cost::analytical{}, o);
       machine const part = draw_part(c, draw);
-      CHECK(j.bound <= optimize_jointly(c.graph, part, analytical{}, o).cost.seconds * (1 + 1e-9));
-      CHECK(j.cost.seconds <= optimize_jointly(c.graph, fewer, analytical{}, o).cost.seconds * (1 + 1e-9));
+      CHECK(j.bound <= optimize_jointly(c.graph, part, cost::analytical{}, o).cost.seconds * (1 + 1e-9));
+      CHECK(j.cost.seconds <= optimize_jointly(c.graph, fewer, cost::analytical{}, o).cost.seconds * (1 + 1e-9));
     }
     crossed += c.crossed;
     nodes += c.on.links.size() > 1 && !c.on.uniform();
@@ -265,10 +266,11 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
     std::vector<int> all(static_cast<std::size_t>(c.on.size()));
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), draw);
-    search_result const other = optimize(c.graph, chosen(c.on, all), analytical{});
+    search_result const other = optimize(c.graph, chosen(c.on, all), cost::analytical{});
     ++renumbered;
     // else branches were left out, or one numbering has neighbours that allow a plan which no other has
-    bool const same = std::abs(other.bound - r.bound) <= 1e-8 * r.bound, left = r.statistics.branches_left || other.statistics.branches_left;
+    bool const same = std::abs(other.bound - r.bound) <= 1e-8 * r.bound, left = r.statistics.branches_left ||
+        other.statistics.branches_left;
     double const bound = std::min(r.bound, other.bound), cost = std::min(r.cost.seconds, other.cost.seconds);
     CHECK((same || left || cost <= bound * (1 + 1e-9)));
     differ += !same;
@@ -277,7 +279,8 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
   CHECK((renumbered > 0 || test_effort::slow));
   CHECK(differ * 50 <= renumbered);
   MESSAGE(cases << " machines and models: " << tight << " bounds reached, " << faster << " plans on some devices faster than on all; "
-                << crossed << " with crossed kinds, " << nodes << " with kinds mixed within nodes, " << renumbered << " numbered otherwise, " << differ << " with another bound then");
+                << crossed << " with crossed kinds, " << nodes << " with kinds mixed within nodes, " << renumbered
+                    << " numbered otherwise, " << differ << " with another bound then");
 }
 
 TEST_CASE("search: fewer devices are never faster where memory is short either") {
@@ -291,13 +294,13 @@ TEST_CASE("search: fewer devices are never faster where memory is short either")
     machine on = equal(2 + static_cast<int>(draw() % 4), 1e9);
     search_options o;
     o.optimizer.kind = optimizer_kind::adamw;
-    search_result const roomy = optimize(g, on, analytical{}, o);
+    search_result const roomy = optimize(g, on, cost::analytical{}, o);
     i64 const most = *std::max_element(roomy.cost.bytes.begin(), roomy.cost.bytes.end());
     on.kinds[0].memory = most * static_cast<i64>(50 + draw() % 45) / 100;
-    search_result const r = optimize(g, on, analytical{}, o);
+    search_result const r = optimize(g, on, cost::analytical{}, o);
     CAPTURE(turn);
     for (int k = 1; k < on.size(); ++k) {
-      search_result const part = optimize(g, search::detail::part_of(on, {0, k}), analytical{}, o);
+      search_result const part = optimize(g, search::detail::part_of(on, {0, k}), cost::analytical{}, o);
       if (!part.feasible()) continue;
       REQUIRE(r.feasible());
       CHECK(r.cost.seconds <= part.cost.seconds * (1 + 1e-9));

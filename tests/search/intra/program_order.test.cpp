@@ -18,8 +18,8 @@ using namespace tensorpar::search;
 namespace {
 
 double simulated(computation_graph const& g, plan const& p) {
-  planned_step const s = memory_pass(differentiate(g, training_of(p)), p);
-  return simulate(unroll(s.graph, s.plan), p.cluster, analytical{}).seconds;
+  planned_step const s = passes::memory_pass(differentiate(g, training_of(p)), p);
+  return simulate(unroll(s.graph, s.plan), p.cluster, tensorpar::cost::analytical{}).seconds;
 }
 /// A tower after the other, but the last one on a device of its own.
 plan apart(computation_graph const& g, int towers) {
@@ -48,7 +48,7 @@ TEST_CASE("list schedules: every operator behind what it waits for, whoever is r
     plan const p = random_plan(g, 4, draw);
     training_graph const t = differentiate(g);
     program const q = unroll(t, p);
-    search::detail::step_passes const passes(t, q, p.cluster, price(q, p.cluster, analytical{}));
+    search::detail::step_passes const passes(t, q, p.cluster, tensorpar::simulation::price(q, p.cluster, tensorpar::cost::analytical{}));
     search::detail::operator_places const places(p);
     for (std::vector<int> const& lanes : places.lanes) CHECK((!lanes.empty() && lanes.back() < places.count));
     std::vector<int> sorted = random_order(g, draw);
@@ -80,7 +80,7 @@ TEST_CASE("lanes: devices that always work together share one") {
 TEST_CASE("greedy orders: a tower elsewhere does not wait for those before it") {
   computation_graph const g = towers(6);
   plan const p = apart(g, 6);
-  plan const q = ordered(g, p, analytical{});
+  plan const q = ordered(g, p, tensorpar::cost::analytical{});
   REQUIRE_FALSE(q.node_order.empty());
   CHECK_FALSE(fault_of_order(g, q.node_order, g.node_count()));
   CHECK(q.step_seconds == doctest::Approx(simulated(g, q)));
@@ -89,29 +89,29 @@ TEST_CASE("greedy orders: a tower elsewhere does not wait for those before it") 
   seal(g, sealed);
   CHECK(sealed.peak_bytes == q.peak_bytes);
   CHECK(check_certificate(g, sealed).empty());
-  CHECK(ordered(g, q, analytical{}) == q);                    // what it said of an order before does not count
+  CHECK(ordered(g, q, tensorpar::cost::analytical{}) == q);                    // what it said of an order before does not count
 }
 
 TEST_CASE("greedy orders: none where all run together, where nothing is gained, where it takes too much memory, of a pipeline") {
   computation_graph const g = towers(6);
   plan p = serial_plan(g);
   p.cluster = preset("logical:2");
-  CHECK(ordered(g, p, analytical{}) == p);
+  CHECK(ordered(g, p, tensorpar::cost::analytical{}) == p);
   training_graph const t = differentiate(g);
-  CHECK(greedy_order(t, p, analytical{}).by_number == 0);     // nothing was tried
+  CHECK(greedy_order(t, p, tensorpar::cost::analytical{}).by_number == 0);     // nothing was tried
   p = apart(g, 6);
-  program_order const some = greedy_order(t, p, analytical{});
+  program_order const some = greedy_order(t, p, tensorpar::cost::analytical{});
   REQUIRE_FALSE(some.order.empty());
   double const gain = 1 - some.seconds / some.by_number;
-  CHECK(greedy_order(t, p, analytical{}, gain * 1.01).order.empty());
-  CHECK_FALSE(greedy_order(t, p, analytical{}, gain * 0.99).order.empty());
+  CHECK(greedy_order(t, p, tensorpar::cost::analytical{}, gain * 1.01).order.empty());
+  CHECK_FALSE(greedy_order(t, p, tensorpar::cost::analytical{}, gain * 0.99).order.empty());
   i64 const most = *std::max_element(some.bytes.begin(), some.bytes.end());
   p.cluster.kinds[0].memory = most;
-  CHECK(greedy_order(t, p, analytical{}).order == some.order);
+  CHECK(greedy_order(t, p, tensorpar::cost::analytical{}).order == some.order);
   p.cluster.kinds[0].memory = 1;
-  CHECK(greedy_order(t, p, analytical{}).order.empty());
+  CHECK(greedy_order(t, p, tensorpar::cost::analytical{}).order.empty());
   p.pipeline.stages.emplace_back();
-  CHECK_THROWS_WITH_AS(ordered(g, p, analytical{}), doctest::Contains("the plan has a pipeline"), error);
+  CHECK_THROWS_WITH_AS(ordered(g, p, tensorpar::cost::analytical{}), doctest::Contains("the plan has a pipeline"), error);
 }
 
 TEST_CASE("greedy orders of random plans are valid, fit and are faster than numbers, or there is none") {
@@ -122,7 +122,7 @@ TEST_CASE("greedy orders of random plans are valid, fit and are faster than numb
     plan p = random_plan(g, 2 + trial % 5, draw);
     p.micro_batches = 1 + trial % 2;
     for (op_strategy& n : p.nodes) n.recompute = trial % 4 == 0 && draw() % 2;
-    plan q = ordered(g, p, analytical{});
+    plan q = ordered(g, p, tensorpar::cost::analytical{});
     if (q.node_order.empty()) { CHECK(q == p); continue; }
     ++found;
     CHECK_FALSE(fault_of_order(g, q.node_order, g.node_count()));
@@ -139,13 +139,13 @@ TEST_CASE("searches order the operators of wide nets, by any number of threads t
   search_options o;
   o.compare = false;
   o.threads = 1;
-  search_result const one = optimize(g, on, analytical{}, o);
+  search_result const one = optimize(g, on, tensorpar::cost::analytical{}, o);
   o.threads = 3;
-  search_result const three = optimize(g, on, analytical{}, o);
+  search_result const three = optimize(g, on, tensorpar::cost::analytical{}, o);
   CHECK(one.plan == three.plan);
   REQUIRE_FALSE(one.plan.node_order.empty());
   o.reorder = false;
-  search_result const plain = optimize(g, on, analytical{}, o);
+  search_result const plain = optimize(g, on, tensorpar::cost::analytical{}, o);
   CHECK(plain.plan.node_order.empty());
   CHECK(plain.plan.nodes == one.plan.nodes);
   CHECK(plain.cost.seconds == one.cost.seconds);

@@ -26,10 +26,14 @@ computation_graph two_layers(i64 batch, i64 wide) {
 }
 /// Products take columns of what they read, as convolutions do; or a copy of their weights; or what grows with the square of their rows,
 /// as attention's scores do; or rows of what they make.
-i64 columns(any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? 6 * in[0].elements() : 0; }
-i64 rows(any_op const& o, shapes, shapes out) { return o.is<contraction>() ? 4 * out[0].elements() : out.n ? out[0].elements() / 2 : 0; }
-i64 weights(any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? 20 * in[1].elements() : 0; }
-i64 squares(any_op const& o, shapes, shapes out) { return o.is<contraction>() ? 20 * out[0].d[0].n * out[0].d[0].n * out[0].d[1].n : 0; }
+i64 columns(op::any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? 6 * in[0].elements() : 0; }
+i64 rows(op::any_op const& o, shapes, shapes out) {
+  return o.is<contraction>() ? 4 * out[0].elements() : out.n ? out[0].elements() / 2 : 0;
+}
+i64 weights(op::any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? 20 * in[1].elements() : 0; }
+i64 squares(op::any_op const& o, shapes, shapes out) {
+  return o.is<contraction>() ? 20 * out[0].d[0].n * out[0].d[0].n * out[0].d[1].n : 0;
+}
 
 struct tried { double seconds; i64 bytes; };
 /// Of every assignment that is one.
@@ -60,7 +64,7 @@ TEST_CASE("with scratch: valid, and nearly always the best there is, where every
     for (auto const& [batch, wide] : {std::pair<i64, i64>{4, 64}, {32, 16}}) {
       machine const on = make_cluster("two", {"d", 1e10, 1e9, i64{1} << 40, 1e-6}, 2, 2, {"in", 2, 1e-6, 1e9}, {});
       training_graph const t = differentiate(two_layers(batch, wide));
-      mapping_problem p = make_saving_problem(t, on, analytical{}, {0, 1, 0, 0}, {.max_axes = 1});
+      mapping_problem p = make_saving_problem(t, on, cost::analytical{}, {0, 1, 0, 0}, {.max_axes = 1});
       plan like;
       like.cluster = on;
       arena_sizes const arenas(t, like, w);
@@ -95,7 +99,8 @@ TEST_CASE("with scratch: valid, and nearly always the best there is, where every
         if (plain.found()) CHECK(r.cost.seconds <= plain.cost.seconds * (1 + 1e-12));
       }
     }
-  MESSAGE(feasible << " found, " << equal << " of them the best, the worst " << worst << " of it, " << gained << " by levels alone; " << none
+  MESSAGE(feasible << " found, " << equal << " of them the best, the worst " << worst << " of it, " << gained << " by levels alone; "
+          << none
                    << " not found, " << missed << " of them though something fits");
   CHECK(feasible >= 40);
   CHECK(equal >= feasible - 4);
@@ -113,7 +118,7 @@ TEST_CASE("scratch of a choice is the most that a task of its operator takes, wh
     machine const on = r.cluster();
     objective_options o;
     o.micro_batches = r.micro_batches;
-    mapping_problem const p = make_problem(t, on, analytical{}, {}, o);
+    mapping_problem const p = make_problem(t, on, cost::analytical{}, {}, o);
     auto const scratch = scratch_by_choice(t, p, rows, 4);
     assignment a;
     for (int v = 0; v < p.operators(); ++v) a.push_back(static_cast<int>(g() % static_cast<u64>(p.choices(v).count())));

@@ -18,14 +18,17 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-std::vector<rule> some_rules() {
-  std::vector<rule> r;
-  for (char const* text : {"add(linear(x, y), linear(x, z)) => linear(x, add(y, z))", "linear(x, add(y, z)) => add(linear(x, y), linear(x, z))",
+std::vector<rewrite::rule> some_rules() {
+  std::vector<rewrite::rule> r;
+  for (char const* text : {"add(linear(x, y), linear(x, z)) => linear(x, add(y, z))",
+                           "linear(x, add(y, z)) => add(linear(x, y), linear(x, z))",
                            "linear(linear(x, y), z) => linear(x, matmul{transpose_a=0,transpose_b=0}(z, y))",
-                           "concat{axis=d}(?f(x), ?f(y)) => ?f(concat{axis=d}(x, y))", "?f(concat{axis=d}(x, y)) => concat{axis=d}(?f(x), ?f(y))",
-                           "add(linear(x, y), linear(z, y)) => linear(add(x, z), y)", "linear(add(x, z), y) => add(linear(x, y), linear(z, y))",
+                           "concat{axis=d}(?f(x), ?f(y)) => ?f(concat{axis=d}(x, y))",
+                               "?f(concat{axis=d}(x, y)) => concat{axis=d}(?f(x), ?f(y))",
+                           "add(linear(x, y), linear(z, y)) => linear(add(x, z), y)",
+                               "linear(add(x, z), y) => add(linear(x, y), linear(z, y))",
                            "concat{axis=-1}(linear(x, y), linear(x, z)) => linear(x, concat{axis=-2}(y, z))"})
-    r.push_back(parse_rule(text));
+    r.push_back(rewrite::parse_rule(text));
   return r;
 }
 
@@ -33,9 +36,9 @@ std::vector<rule> some_rules() {
 computation_graph drawn(std::mt19937& draw) {
   computation_graph g;
   auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
-  std::vector<int> values{g.add_input("x", {8, 8}), g.add_parameter("p", {8, 8}, init::ones)};
+  std::vector<int> values{g.add_input("x", {8, 8}), g.add_parameter("p", {8, 8}, op::init::ones)};
   std::vector<int> weights;
-  for (int i = 0; i < 2; ++i) weights.push_back(g.add_parameter("w" + std::to_string(i), {8, 8}, init::fan_in));
+  for (int i = 0; i < 2; ++i) weights.push_back(g.add_parameter("w" + std::to_string(i), {8, 8}, op::init::fan_in));
   int last = -1;
   auto const linear_of = [&](int x) { return g.node(g.add(linear{8, false}, {x, weights[static_cast<std::size_t>(below(2))]})).out[0]; };
   for (int k = 0, n = 1 + below(3); k < n; ++k) {
@@ -53,7 +56,7 @@ computation_graph drawn(std::mt19937& draw) {
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {both, g.add_input("y", g.type(both))})).out[0]);
   return g;
 }
-double min_of(computation_graph const& g, machine const& on, analytical const& model, sharding_limits const& l) {
+double min_of(computation_graph const& g, machine const& on, cost::analytical const& model, sharding_limits const& l) {
   objective_options o;
   o.grain = on.size();
   mapping_problem const p = make_problem(differentiate(g), on, model, l, o);
@@ -67,7 +70,7 @@ double min_of(computation_graph const& g, machine const& on, analytical const& m
 TEST_CASE("with no threshold the search finds the best of all graphs that rules lead to") {
   std::mt19937 draw(7);
   auto const rules = some_rules();
-  analytical const model;
+  cost::analytical const model;
   int better = 0, graphs = 0, largest = 0;
   for (int turn = 0; turn < 160; ++turn) {
     computation_graph const g = needed(drawn(draw));
@@ -83,7 +86,7 @@ TEST_CASE("with no threshold the search finds the best of all graphs that rules 
     better += least < before * (1 - 1e-9);
     objective_options o;
     o.grain = on.size();
-    piece_prices<analytical> price(on, model, l, o, {});
+    piece_prices<cost::analytical> price(on, model, l, o, {});
     backtracking_options b;
     b.alpha = infinity;
     b.priced = 100000;
@@ -103,7 +106,7 @@ TEST_CASE("with no threshold the search finds the best of all graphs that rules 
 TEST_CASE("the steps of a variant lead to its graph, and leave the ends alone") {
   std::mt19937 draw(8);
   auto const rules = some_rules();
-  analytical const model;
+  cost::analytical const model;
   machine const on = tests::devices(2);
   objective_options o;
   o.grain = 2;
@@ -111,7 +114,7 @@ TEST_CASE("the steps of a variant lead to its graph, and leave the ends alone") 
   for (int turn = 0; turn < 120; ++turn) {
     computation_graph const g = needed(drawn(draw));
     auto const parts = pieces(g, choose_cuts(g, differentiate(g), {}, 1));
-    piece_prices<analytical> price(on, model, {}, o, {});
+    piece_prices<cost::analytical> price(on, model, {}, o, {});
     for (graph_piece const& p : parts) {
       backtracking_options b;
       b.alpha = 2;
@@ -119,7 +122,7 @@ TEST_CASE("the steps of a variant lead to its graph, and leave the ends alone") 
       REQUIRE(!v.all.empty());
       CHECK(v.all[0].steps.empty());
       for (piece_variant const& x : v.all) {
-        open_graph h(unsharded(p.graph));
+        rewrite::open_graph h(rewrite::unsharded(p.graph));
         for (rewrite_step const& s : x.steps) {
           for (int n : s.where.node) {
             CHECK(n != p.ends.anchor);
@@ -141,7 +144,7 @@ TEST_CASE("the steps of a variant lead to its graph, and leave the ends alone") 
 TEST_CASE("a budget cuts the search off and says so") {
   std::mt19937 draw(9);
   auto const rules = some_rules();
-  analytical const model;
+  cost::analytical const model;
   machine const on = tests::devices(2);
   objective_options o;
   o.grain = 2;
@@ -151,7 +154,7 @@ TEST_CASE("a budget cuts the search off and says so") {
     backtracking_options b;
     b.alpha = infinity;
     b.priced = 3;
-    piece_prices<analytical> price(on, model, {}, o, {});
+    piece_prices<cost::analytical> price(on, model, {}, o, {});
     piece_variants const v = substitutions(pieces(g, {})[0], rules, price, b);
     CHECK(v.priced <= 3);
     b.priced = 100000;

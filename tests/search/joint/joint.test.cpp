@@ -26,10 +26,10 @@ namespace {
 computation_graph drawn(std::mt19937& draw) {
   computation_graph g;
   auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
-  auto const put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  auto const put = [&](op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
   i64 const rows = 4 << below(4);
-  std::vector<int> values{g.add_input("x", {dim(rows), 8}), g.add_parameter("p", {dim(rows), 8}, init::ones)}, weights;
-  for (int i = 0; i < 3; ++i) weights.push_back(g.add_parameter("w" + std::to_string(i), {8, 8}, init::fan_in));
+  std::vector<int> values{g.add_input("x", {dim(rows), 8}), g.add_parameter("p", {dim(rows), 8}, op::init::ones)}, weights;
+  for (int i = 0; i < 3; ++i) weights.push_back(g.add_parameter("w" + std::to_string(i), {8, 8}, op::init::fan_in));
   int last = values[1];
   std::vector<char> read(1, 1);
   int const n = 2 + below(3);
@@ -53,7 +53,7 @@ machine cluster(int devices, std::mt19937& draw) {
                       {"link", devices, 1e-7, link}, {"outer", devices, 1e-6, link / 4});
 }
 bool learns_as(computation_graph const& declared, plan const& p, int steps) {
-  computation_graph const run = rewritten(declared, p);
+  computation_graph const run = passes::rewritten(declared, p);
   tests::executor_of<prime_field> a(differentiate(declared), tests::serial_plan(declared)), b(differentiate(run), p);
   bool const exact = tests::train(a, steps) == tests::train(b, steps);
   tests::executor_of<double> c(differentiate(declared), tests::serial_plan(declared)), d(differentiate(run), p);
@@ -65,7 +65,7 @@ bool learns_as(computation_graph const& declared, plan const& p, int steps) {
 TEST_CASE("as good as every graph that all shipped rules lead to, under every sharding: small instances, no threshold") {
   std::mt19937 draw(11);
   int better = 0, graphs = 0;
-  analytical const model;
+  cost::analytical const model;
   int const cases = test_effort::cases(test_effort::slow ? 160 : 500);
   for (int turn = 0; turn < cases; ++turn) {
     computation_graph const g = drawn(draw);
@@ -102,7 +102,7 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sh
 
 TEST_CASE("side by side too no graph is below the bound, and the best one is found mostly") {
   std::mt19937 draw(15);
-  analytical const model;
+  cost::analytical const model;
   int found = 0, beside = 0;
   int const cases = test_effort::cases(60);
   for (int turn = 0; turn < cases; ++turn) {
@@ -132,7 +132,7 @@ TEST_CASE("side by side too no graph is below the bound, and the best one is fou
 
 TEST_CASE("never worse than shardings alone; bounds hold; threshold and budget change no plan's validity") {
   std::mt19937 draw(12);
-  analytical const model;
+  cost::analytical const model;
   for (int turn = 0; turn < test_effort::cases(20); ++turn) {
     computation_graph const g = drawn(draw);
     machine const on = cluster(1 + turn % 4, draw);
@@ -151,7 +151,7 @@ TEST_CASE("never worse than shardings alone; bounds hold; threshold and budget c
         CHECK(r.cost.seconds <= plain.cost.seconds * (1 + 1e-12));
         CHECK(r.rewriting.bound <= r.cost.seconds * (1 + 1e-9));
         CHECK(r.bound <= r.cost.seconds);
-        CHECK(rewritten(g, r.plan).hash() == r.graph.hash());
+        CHECK(passes::rewritten(g, r.plan).hash() == r.graph.hash());
         CHECK(r.plan.graph == r.graph.hash());
         best = std::min(best, r.cost.seconds);
       }
@@ -178,16 +178,16 @@ TEST_CASE("whoever watches may end the search at any graph: the result is valid,
   };
   computation_graph const g = zoo::make_reduced("bert_artifact", 24);
   joint_options o;
-  joint_result const all = optimize_jointly(g, preset("logical:2"), analytical{}, o);
+  joint_result const all = optimize_jointly(g, preset("logical:2"), cost::analytical{}, o);
   double before = infinity;
   for (int most : {0, 1, 5, 1000000}) {
     counter c(most);
     o.watch = &c;
-    joint_result const r = optimize_jointly(g, preset("logical:2"), analytical{}, o);
+    joint_result const r = optimize_jointly(g, preset("logical:2"), cost::analytical{}, o);
     REQUIRE(r.feasible());
     CHECK(r.cost.seconds <= before * (1 + 1e-12));
     CHECK(r.rewriting.exhausted == (c.asked <= most));
-    CHECK(rewritten(g, r.plan).hash() == r.plan.graph);
+    CHECK(passes::rewritten(g, r.plan).hash() == r.plan.graph);
     before = r.cost.seconds;
     if (most == 1000000) CHECK(r.plan == all.plan);
   }
@@ -198,7 +198,7 @@ TEST_CASE("the same plan every time, and the steps are the plan's") {
   for (int turn = 0; turn < 10; ++turn) {
     computation_graph const g = drawn(draw);
     machine const on = preset("logical:4");
-    joint_result const a = optimize_jointly(g, on, analytical{}), b = optimize_jointly(g, on, analytical{});
+    joint_result const a = optimize_jointly(g, on, cost::analytical{}), b = optimize_jointly(g, on, cost::analytical{});
     CHECK(a.plan == b.plan);
     CHECK(a.rewriting.steps == static_cast<int>(a.plan.rewrites.size()));
   }
@@ -210,9 +210,9 @@ TEST_CASE("nothing remembered: the same plan from more work") {
     CAPTURE(name);
     computation_graph const g = zoo::make_reduced(name, 24);
     joint_options o;
-    joint_result const a = optimize_jointly(g, on, analytical{}, o);
+    joint_result const a = optimize_jointly(g, on, cost::analytical{}, o);
     o.remember = false;
-    joint_result const b = optimize_jointly(g, on, analytical{}, o);
+    joint_result const b = optimize_jointly(g, on, cost::analytical{}, o);
     CHECK(a.plan.nodes == b.plan.nodes);
     CHECK(a.plan.rewrites == b.plan.rewrites);
     CHECK(a.cost == b.cost);
@@ -231,7 +231,7 @@ TEST_CASE("plans of small models with rewrites train as the declared graph does,
       computation_graph const g = zoo::make_reduced(name, 24);
       joint_options o;
       o.search.compare = false;
-      joint_result const r = optimize_jointly(g, preset("logical:" + std::to_string(devices)), analytical{}, o);
+      joint_result const r = optimize_jointly(g, preset("logical:" + std::to_string(devices)), cost::analytical{}, o);
       REQUIRE(r.feasible());
       rewrites += r.rewriting.steps;
       CHECK(learns_as(g, r.plan, 2));
@@ -244,35 +244,36 @@ TEST_CASE("a chain of two products becomes one where samples are many: the produ
   int x = g.add_input("x", {4096, 64});
   for (int k = 0; k < 2; ++k) x = g.node(g.add_with_weights(linear{64, false}, {x}, "n" + std::to_string(k))).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, g.add_input("y", {4096, 64})})).out[0]);
-  joint_result const r = optimize_jointly(g, preset("logical:2"), analytical{});
+  joint_result const r = optimize_jointly(g, preset("logical:2"), cost::analytical{});
   REQUIRE(r.plan.rewrites.size() == 1);
-  CHECK(spell(*standard_rule(r.plan.rewrites[0].rule)).find("linear(linear(x, y), z) => linear(x, matmul") != std::string::npos);
+  CHECK(rewrite::spell(*passes::standard_rule(r.plan.rewrites[0].rule)).find("linear(linear(x, y), z) => linear(x, matmul") != std::string::npos);
   CHECK(learns_as(g, r.plan, 3));
 }
 
 TEST_CASE("bad input is refused as by optimize") {
   computation_graph const g = zoo::make_reduced("xdl", 24);
-  CHECK_THROWS_AS(optimize_jointly(g, machine{}, analytical{}), error);
+  CHECK_THROWS_AS(optimize_jointly(g, machine{}, cost::analytical{}), error);
   joint_options o;
   o.search.loss = "nothing";
-  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), analytical{}, o), doctest::Contains("nothing"));
+  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), cost::analytical{}, o), doctest::Contains("nothing"));
   o = {};
   o.rewriting.alpha = 0.5;
-  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), analytical{}, o), doctest::Contains("alpha"));
+  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), cost::analytical{}, o), doctest::Contains("alpha"));
   o = {};
   o.rewriting.priced = 0;
-  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), analytical{}, o), doctest::Contains("budget"));
+  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), cost::analytical{}, o), doctest::Contains("budget"));
   o = {};
   o.search.order = {{0, 1}};
-  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), analytical{}, o), doctest::Contains("order"));
+  CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), cost::analytical{}, o), doctest::Contains("order"));
   search_options p;
   p.order = {{0, 1000}};
-  CHECK_THROWS_WITH(optimize(g, preset("logical:2"), analytical{}, p), doctest::Contains("1000"));
+  CHECK_THROWS_WITH(optimize(g, preset("logical:2"), cost::analytical{}, p), doctest::Contains("1000"));
 }
 
 TEST_CASE("what follows a loss is in the last part, and outputs where a network is cut stay") {
   computation_graph g;
-  auto const put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0]; };
+  auto const put = [&](op::any_op const& o,
+      std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0]; };
   int x = g.add_input("x", {8, 8});
   for (int k = 0; k < 4; ++k) {
     x = put(linear{8, false}, {x});
@@ -284,15 +285,15 @@ TEST_CASE("what follows a loss is in the last part, and outputs where a network 
   joint_options o;
   o.min_part = 1;
   o.rewriting.alpha = 4;
-  joint_result const r = optimize_jointly(g, preset("logical:2"), analytical{}, o);
+  joint_result const r = optimize_jointly(g, preset("logical:2"), cost::analytical{}, o);
   REQUIRE(r.feasible());
   CHECK(r.graph.outputs.size() == g.outputs.size());
-  CHECK(rewritten(g, r.plan).hash() == r.graph.hash());
+  CHECK(passes::rewritten(g, r.plan).hash() == r.graph.hash());
 }
 
 TEST_CASE("one after the other is what it says: the graph that is best on one device, and never better than both together in sequence") {
   std::mt19937 draw(14);
-  analytical const model;
+  cost::analytical const model;
   int worse = 0;
   int const cases = test_effort::cases(40);
   for (int turn = 0; turn < cases; ++turn) {
@@ -307,7 +308,7 @@ TEST_CASE("one after the other is what it says: the graph that is best on one de
     REQUIRE(both.feasible());
     REQUIRE(one.feasible());
     CHECK(both.cost.seconds <= one.cost.seconds * (1 + 1e-9));
-    CHECK(rewritten(g, one.plan).hash() == one.graph.hash());
+    CHECK(passes::rewritten(g, one.plan).hash() == one.graph.hash());
     worse += one.cost.seconds > both.cost.seconds * (1 + 1e-6);
   }
   CHECK((worse > 0 || cases < 40));

@@ -293,7 +293,7 @@ TEST_CASE("a pipeline is written with stages in topological order on devices of 
     stage_result result;
     search::detail::write_pipeline(m, x, sequential, result);
     pipeline const& line = result.pipeline;
-    for (auto const& f : check_stages(p.graph, edges_between_stages(p.graph, line), line, m.devices())) FAIL(f.text);
+    for (auto const& f : check_stages(p.graph, passes::edges_between_stages(p.graph, line), line, m.devices())) FAIL(f.text);
     CHECK(line.mini_batch == m.mini_batch());
     CHECK(line.schedule.empty());
     REQUIRE(line.stages.size() == x.stages.size());
@@ -367,7 +367,7 @@ TEST_CASE("what is lacking: as much as the pipeline of the family that comes nea
   int lacking = 0, several = 0;
   for (int round = 0; round < test_effort::cases(200); ++round) {
     int const n = 1 + r.below(5);
-    sp_tree const t = random_sp_tree(r, n);
+    graph::sp_tree const t = random_sp_tree(r, n);
     stage_problem_options q;
     q.devices = 1 + r.below(4);
     q.tight = true;
@@ -380,7 +380,7 @@ TEST_CASE("what is lacking: as much as the pipeline of the family that comes nea
                  least = min_enlargement(p, tree_partitions(t, true).all(), size);
     if (least <= 1) continue;  // it fits
     stage_shortage const got = search::detail::min_shortage(p.model, t, {{size, 1}});
-    INFO(p.text, " tree ", to_string(t), " enlargement ", least, " to ", most);
+    INFO(p.text, " tree ", graph::to_string(t), " enlargement ", least, " to ", most);
     CHECK(got.lacks >= (least * (1 - 1e-9) - 1) * memory);
     CHECK(got.lacks <= (most * 1.0002 - 1) * memory);  // the enlargement is halved until it is known that well
     CHECK((got.device >= 0 && got.device < p.model.devices()));

@@ -25,7 +25,7 @@ std::string wrong(batch_axes const& b, computation_graph const& g, computation_g
     i64 grown = 0;
     for (int d = 0; d < g.values[x].type.rank; ++d)
       if (more.values[x].type.d[d].n != g.values[x].type.d[d].n) grown |= i64{1} << d;
-    std::string const where = "value " + std::to_string(value) + " " + spell(g.values[x].type);
+    std::string const where = "value " + std::to_string(value) + " " + op::spell(g.values[x].type);
     if (b.mask(value) != grown) return where + ": mask " + std::to_string(b.mask(value)) + ", grown " + std::to_string(grown);
     if (b.has_batch(value) != (grown != 0)) return where + ": has_batch";
     for (int d = 0; d < g.values[x].type.rank; ++d)
@@ -36,7 +36,7 @@ std::string wrong(batch_axes const& b, computation_graph const& g, computation_g
 /// The graph for three times the samples; none where operators fix the batch.
 std::optional<computation_graph> grown(computation_graph const& g) {
   try {
-    return rebatch(g, 3);
+    return ir::rebatch(g, 3);
   } catch (error const&) { return {}; }
 }
 
@@ -67,8 +67,8 @@ computation_graph random_network(random_source& r) {
           break;
         case 5: v = g.add_with_weights(layernorm{}, {x}, name); break;
         case 6: v = g.add(softmax{}, {x}, name); break;
-        case 7: v = g.add(sum_axis{.axis_no = a}, {x}, name); break;
-        case 8: v = g.add(repeat_axis{.axis_no = a, .count = 4}, {x}, name); break;
+        case 7: v = g.add(op::sum_axis{.axis_no = a}, {x}, name); break;
+        case 8: v = g.add(op::repeat_axis{.axis_no = a, .count = 4}, {x}, name); break;
         case 9: v = g.add(concat{.axis_no = a}, {x, like.back()}, name); break;
         default: v = g.add(merge_axes{.first = a}, {x}, name); break;
       }
@@ -92,7 +92,7 @@ TEST_CASE("models of the zoo: the axes that are longer where the model is built 
   for (computation_graph const& g : {tests::residual_mlp(), tests::small_cnn(), tests::small_transformer()}) {
     batch_axes const b(g);
     CHECK(b.own() == g.values[0].type.d[0].n);
-    CHECK(wrong(b, g, rebatch(g, 3)) == "");
+    CHECK(wrong(b, g, ir::rebatch(g, 3)) == "");
   }
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("networks that move axes about: what can run on more samples grows alo
     computation_graph const g = random_network(r);
     std::string text;
     for (int v = 0; v < g.node_count(); ++v) {
-      text += " " + spell(g.node(v).op) + "(";
-      for (int x : g.node(v).in) text += spell(g.type(x)) + " ";
+      text += " " + op::spell(g.node(v).op) + "(";
+      for (int x : g.node(v).in) text += op::spell(g.type(x)) + " ";
       text += ")";
     }
     CAPTURE(text);
@@ -154,7 +154,7 @@ TEST_CASE("networks that move axes about: what can run on more samples grows alo
 
 TEST_CASE("samples in parameters and inputs that differ are refused by name; scalars, and graphs without inputs, have none") {
   computation_graph g;
-  int const x = g.add_input("x", {4, 6}), p = g.add_parameter("p", {4, 6}, init::zeros);
+  int const x = g.add_input("x", {4, 6}), p = g.add_parameter("p", {4, 6}, op::init::zeros);
   CHECK(batch_axes(g).mask(p) == 0);   // as long, but nothing joins them
   g.add(add{}, {x, p}, "sum");
   CHECK_THROWS_WITH_AS(batch_axes{g}, doctest::Contains("parameter 'p' has an axis of samples"), error);
@@ -175,7 +175,7 @@ TEST_CASE("samples in parameters and inputs that differ are refused by name; sca
   CHECK_THROWS_WITH_AS(batch_axes{two}, doctest::Contains("input 'other' has 5 samples (at batch axes); valid: 4"), error);
 
   computation_graph none;
-  int const w = none.add_parameter("w", {3, 3}, init::zeros), v = none.add(relu{}, {w}, "act");
+  int const w = none.add_parameter("w", {3, 3}, op::init::zeros), v = none.add(relu{}, {w}, "act");
   batch_axes const b(none);
   CHECK(b.own() == 1);
   CHECK_FALSE(b.has_batch(w));

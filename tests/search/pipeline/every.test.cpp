@@ -1,4 +1,5 @@
-// tests/search/pipeline/every.test.cpp - up-sets are all that they should be; a pipeline is found within a limit if and only if there is one
+// tests/search/pipeline/every.test.cpp - up-sets are all that they should be; a pipeline is found within a limit if and only if there is
+// one
 #include "stage_oracle.hpp"
 #include "support/effort.hpp"
 #include <doctest/doctest.h>
@@ -56,7 +57,7 @@ TEST_CASE("up-sets: all by definition, by size; some of them where there are too
   for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     int const n = 1 + r.below(9);
     lists const g = random_dag(r, n, 30);
-    adjacency const a(g);
+    graph::adjacency const a(g);
     auto const want = by_definition(g);
     auto const all = search::detail::up_sets(a, 1 << 20);
     CHECK(std::set<u64>(all.begin(), all.end()) == want);
@@ -81,10 +82,11 @@ TEST_CASE("every convex partition: a limit is met if and only if some partition 
     stage_problem const p = random_stage_problem(r, random_dag(r, n, 40), {.devices = 3, .tight = r.chance(50)});
     std::vector<i64> const sizes{1, 2};
     double const best = oracle_least(p, set_partitions(n), sizes);
-    adjacency const a(p.graph);
+    graph::adjacency const a(p.graph);
     auto const sets = search::detail::up_sets(a, 1 << 20);
     auto const relaxed = search::detail::stage_relaxation(a, p.model, 1);
-    search::detail::stage_tree const tree(search::detail::line_of(relaxed.tree), p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
+    search::detail::stage_tree const tree(search::detail::line_of(relaxed.tree), p.model.tensors(), n,
+                                          [&](int v) { return p.model.kind(v); });
     search::detail::in_flight_needs needs(batchings_of(sizes), p.model.mini_batch());
     search::detail::stage_prices<additive_stages> prices(p.model, tree, batchings_of(sizes));
     for (double times : {0.9, 0.999, 1.001, 2.0}) {
@@ -116,7 +118,7 @@ TEST_CASE("a tree's family: met where its definition says so, never below it, an
   int met = 0, missed = 0;
   for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     int const n = 3 + r.below(3);
-    sp_tree const t = random_sp_tree(r, n);
+    graph::sp_tree const t = random_sp_tree(r, n);
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), {.devices = 3, .tight = r.chance(50), .alike = 40});
     std::vector<i64> const sizes{1, 2};
     double const sure = oracle_least(p, tree_partitions(t).all(), sizes);

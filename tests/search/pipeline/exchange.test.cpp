@@ -14,7 +14,7 @@ using search::detail::found_stage;
 namespace {
 
 std::vector<found_stage> cut_line(lists const& g, int stages, i64 micro_batch) {
-  std::vector<int> const line = topological_order(g);
+  std::vector<int> const line = graph::topological_order(g);
   std::vector<found_stage> r;
   int const n = static_cast<int>(line.size());
   for (int s = 0; s < stages; ++s) {
@@ -30,7 +30,7 @@ std::vector<found_stage> cut_line(lists const& g, int stages, i64 micro_batch) {
 
 /// The least bottleneck of all ways to give operators to a sequence of stages that no edge runs against.
 double min_of_all(lists const& g, additive_stages const& m, std::vector<found_stage> stages) {
-  std::vector<int> const line = topological_order(g);
+  std::vector<int> const line = graph::topological_order(g);
   std::vector<int> at(g.size(), 0);
   double best = 1e300;
   std::function<void(std::size_t)> go = [&](std::size_t i) {
@@ -62,7 +62,7 @@ TEST_CASE("exchange: partitions stay partitions, get no slower, and are the leas
     o.unequal = r.chance(30);
     stage_problem const p = random_stage_problem(r, random_dag(r, o.devices + r.below(5), 40), o);
     CAPTURE(p.text);
-    adjacency const a(p.graph);
+    graph::adjacency const a(p.graph);
     auto const from = cut_line(p.graph, o.devices, 2);
     double const before = cost_of(p.model, from).bottleneck, best = min_of_all(p.graph, p.model, from);
     auto const once = search::detail::stage_exchange<additive_stages>(a, p.model, from).run(4000, 1),
@@ -85,7 +85,7 @@ TEST_CASE("exchange: one stage and no steps change nothing") {
   lists const g{{}, {0}, {1}};
   additive_stages const m(std::vector<operator_numbers>(3, {1, 1, 0, 0, 0, 0, 1, 0}), tensors_of(g, {1, 1, 1}), stage_devices::equal(3),
                           {4, 2, 1, 1, false, false});
-  adjacency const a(g);
+  graph::adjacency const a(g);
   CHECK(search::detail::stage_exchange<additive_stages>(a, m, cut_line(g, 1, 1)).run(100, 1).front().nodes == std::vector<int>{0, 1, 2});
   CHECK(search::detail::stage_exchange<additive_stages>(a, m, cut_line(g, 3, 1)).run(0, 1)[1].nodes == std::vector<int>{1});
   CHECK(search::detail::one_device_each(m, {0, 1, 2}, {}).size() == 3);

@@ -1,4 +1,5 @@
-// tests/search/pipeline/fit_stages.test.cpp - pipelines that are said to fit have arenas that do; of those the program simulated fastest is taken
+// tests/search/pipeline/fit_stages.test.cpp - pipelines that are said to fit have arenas that do; of those the program simulated fastest is
+// taken
 #include <tensorpar/search/pipeline/fit_stages.hpp>
 
 #include <doctest/doctest.h>
@@ -24,7 +25,7 @@ TEST_CASE("a pipeline fits when its arenas do; where estimates say too little, t
       graph_stage_options o;
       o.mini_batch = 16;
       o.max_tensor = tensor;
-      graph_stages<analytical> const m(g, on, analytical{}, o);
+      graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
       fitted_stages const r = fit_stages(g, g, on, m);
       if (!r.feasible()) {
         ++lacks;
@@ -34,7 +35,7 @@ TEST_CASE("a pipeline fits when its arenas do; where estimates say too little, t
         continue;
       }
       ++fits;
-      planned_step const s = pipeline_pass(g, r.plan);
+      planned_step const s = passes::pipeline_pass(g, r.plan);
       program const q = unroll(s);
       require_accepted(check(s.graph, s.plan, q), "plan");
       CHECK(q.arena == r.arena);
@@ -58,11 +59,11 @@ TEST_CASE("loss, optimizer and size of numbers are the model's, in the plan and 
   o.loss = "distance";
   o.scalar_bytes = 8;
   o.optimizer.kind = optimizer_kind::adamw;
-  fitted_stages const r = fit_stages(g, g, on, graph_stages<analytical>(g, on, analytical{}, o));
+  fitted_stages const r = fit_stages(g, g, on, graph_stages<cost::analytical>(g, on, cost::analytical{}, o));
   REQUIRE(r.feasible());
   CHECK(r.plan.optimizer == o.optimizer);
   CHECK(r.plan.scalar_bytes == 8);
-  CHECK(unroll(pipeline_pass(g, r.plan, "distance")).arena == r.arena);
+  CHECK(unroll(passes::pipeline_pass(g, r.plan, "distance")).arena == r.arena);
 }
 
 TEST_CASE("where there is room for all objectives but the step, the answer is that of find_stages") {
@@ -70,7 +71,7 @@ TEST_CASE("where there is room for all objectives but the step, the answer is th
   machine const on = make_cluster("large", {"device", 1e12, 1e11, i64{1} << 34, 1e-6}, 4, 4, {"link", 4, 3e-6, 5e10}, {});
   graph_stage_options o;
   o.mini_batch = 16;
-  graph_stages<analytical> const m(g, on, analytical{}, o);
+  graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
   stage_options least;
   least.objective = stage_objective::bottleneck;
   fitted_stages const r = fit_stages(g, g, on, m, least);
@@ -103,9 +104,9 @@ machine two_nodes(double bandwidth, int each = 2) {
   return make_cluster("two nodes", {"device", 1e11, 1e10, i64{1} << 34, 1e-6}, 2 * each, each, {"near", each, 1e-6, 1e10},
                       {"far", 2 * each, 5e-6, bandwidth});
 }
-double simulated_program(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
+double simulated_program(computation_graph const& g, machine const& on, graph_stages<cost::analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
-  return simulate(unroll(pipeline_pass(g, plan_of(g, on, m, *p, r.choices))), on, analytical{}, {true, false}).seconds;
+  return simulate(unroll(passes::pipeline_pass(g, plan_of(g, on, m, *p, r.choices))), on, cost::analytical{}, {true, false}).seconds;
 }
 }  // namespace
 
@@ -121,13 +122,13 @@ TEST_CASE("of all candidates the program simulated fastest is taken: never slowe
         graph_stage_options o;
         o.mini_batch = 16;
         o.max_data = max_data;
-        graph_stages<analytical> const m(b.graph, on, analytical{}, o);
+        graph_stages<cost::analytical> const m(b.graph, on, cost::analytical{}, o);
         fitted_stages const r = fit_stages(b.graph, b.graph, on, m);
         REQUIRE(r.feasible());
         double const chosen = simulated_program(b.graph, on, m, find_stages(b.graph, m));
         CHECK(r.seconds <= chosen * (1 + 1e-9));
         CHECK(r.seconds == doctest::Approx(simulated_program(b.graph, on, m, r.stages)));
-        CHECK(r.seconds == doctest::Approx(simulate(unroll(pipeline_pass(b.graph, r.plan)), on, analytical{}).seconds));
+        CHECK(r.seconds == doctest::Approx(simulate(unroll(passes::pipeline_pass(b.graph, r.plan)), on, cost::analytical{}).seconds));
         faster += r.seconds < chosen * 0.99;
         much += r.seconds < chosen * 0.8;
         // what is told of the stages is told in the prices of the model that was given
@@ -154,8 +155,8 @@ TEST_CASE("stages of which most are near each other are found, as a search over 
       graph_stage_options o;
       o.mini_batch = 16;
       o.max_data = 1;
-      graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-      search::detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
+      graph_stages<cost::analytical> const m(b.graph, on, cost::analytical{}, o);
+      search::detail::program_judge<cost::analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
       find_stages(b.graph, m, {}, &judge);
       fitted_stages const r = fit_stages(b.graph, b.graph, on, m);
       REQUIRE(r.feasible());
@@ -172,8 +173,8 @@ TEST_CASE("a program that operators alone make too slow is not unrolled, and no 
     machine const on = two_nodes(1e9);
     graph_stage_options o;
     o.mini_batch = 16;
-    graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-    search::detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
+    graph_stages<cost::analytical> const m(b.graph, on, cost::analytical{}, o);
+    search::detail::program_judge<cost::analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
     std::vector<stage_result> all;
     for (i64 size : {1, 4, 16})
       for (stage_objective objective : {stage_objective::iteration, stage_objective::bottleneck}) {
@@ -196,7 +197,7 @@ TEST_CASE("a program that operators alone make too slow is not unrolled, and no 
     s.micro_batches = {1};
     o.max_data = 1;
     machine const slow = make_cluster("one", {"device", 1e11, 1e10, i64{1} << 34, 1e-6}, 1, 1, {}, {});
-    stage_result const whole = find_stages(b.graph, graph_stages<analytical>(b.graph, slow, analytical{}, o), s);
+    stage_result const whole = find_stages(b.graph, graph_stages<cost::analytical>(b.graph, slow, cost::analytical{}, o), s);
     CHECK(judge.least(whole) > judge.best()->seconds);
     CHECK(judge.seconds(whole) == infinity);
     CHECK(judge.unrolled() == before);

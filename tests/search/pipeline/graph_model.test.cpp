@@ -1,4 +1,5 @@
-// tests/search/pipeline/graph_model.test.cpp - stages of computation graphs: what the model charges, by hand and by a cost model that only counts
+// tests/search/pipeline/graph_model.test.cpp - stages of computation graphs: what the model charges, by hand and by a cost model that only
+// counts
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
@@ -14,12 +15,12 @@ namespace {
 
 /// FLOPs are seconds, and so are bytes moved: everything can be counted by hand.
 struct counting {
-  double seconds(compute_query const& q) const { return q.op.op->flops(q.op.attr, q.in, q.out); }
-  double seconds(reshard_query const& q) const {
-    return static_cast<double>(q.step.group_size()) * part_bytes(q.step.before, q.logical, q.scalar_bytes);
+  double seconds(cost::compute_query const& q) const { return q.op.op->flops(q.op.attr, q.in, q.out); }
+  double seconds(cost::reshard_query const& q) const {
+    return static_cast<double>(q.step.group_size()) * cost::part_bytes(q.step.before, q.logical, q.scalar_bytes);
   }
 };
-static_assert(cost_model<counting>);
+static_assert(cost::cost_model<counting>);
 
 /// input [2, 6] -> linear 10 -> relu -> linear 1 -> distance to a target.
 computation_graph two_layers(i64 batch = 2) {
@@ -127,12 +128,12 @@ TEST_CASE("graph_stages: transfers that stay within a level of links cost what t
   stage_border const b{1e6, 5e5, 1, 1};
   stage_choice const c{2, 1, 1, 1, false, false};
   auto const seconds = [&](machine const& on) {
-    return graph_stages<analytical>(two_layers(), on, analytical{}, options(8)).transfer(b, c, 0).forward;
+    return graph_stages<cost::analytical>(two_layers(), on, cost::analytical{}, options(8)).transfer(b, c, 0).forward;
   };
   machine const near = make_cluster("near", d, 4, 4, {"in", 4, 1e-6, 1e10}, {}),
                 far = make_cluster("far", d, 4, 1, {}, {"out", 4, 1e-5, 1e8}),
                 both = make_cluster("both", d, 8, 4, {"in", 4, 1e-6, 1e10}, {"out", 8, 1e-5, 1e8});
-  graph_stages<analytical> const m(two_layers(), both, analytical{}, options(8));
+  graph_stages<cost::analytical> const m(two_layers(), both, cost::analytical{}, options(8));
   CHECK(m.transfer(b, c, 0).forward == doctest::Approx(seconds(far)));
   REQUIRE(m.nearer().size() == 1);
   CHECK(m.nearer()[0].transfer(b, c, 0).forward == doctest::Approx(seconds(near)));
@@ -140,7 +141,7 @@ TEST_CASE("graph_stages: transfers that stay within a level of links cost what t
   CHECK(m.nearer()[0].work(0, c, 0) == m.work(0, c, 0));
   CHECK(seconds(near) < seconds(far) / 10);
   for (machine const& on : {near, far, make_cluster("one", d, 1, 1, {}, {})})
-    CHECK(graph_stages<analytical>(two_layers(), on, analytical{}, options(8)).nearer().empty());
+    CHECK(graph_stages<cost::analytical>(two_layers(), on, cost::analytical{}, options(8)).nearer().empty());
 }
 
 TEST_CASE("graph_stages: equal layers are one kind; a whole search") {
@@ -149,8 +150,8 @@ TEST_CASE("graph_stages: equal layers are one kind; a whole search") {
   for (int l = 0; l < 6; ++l)
     x = g.node(g.add(relu{}, {g.node(g.add_with_weights(linear{16}, {x}, "l" + std::to_string(l))).out[0]})).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, t})).out[0]);
-  graph_stages<analytical> const m(g, make_cluster("c", {"core", 1e9, 1e9, i64{1} << 20, 1e-6}, 4, 4, {"bus", 4, 1e-6, 1e9}, {}),
-                                   analytical{}, options(16));
+  graph_stages<cost::analytical> const m(g, make_cluster("c", {"core", 1e9, 1e9, i64{1} << 20, 1e-6}, 4, 4, {"bus", 4, 1e-6, 1e9}, {}),
+                                   cost::analytical{}, options(16));
   CHECK(m.kind(2) == m.kind(4));
   CHECK(m.kind(3) == m.kind(5));
   CHECK(m.kind(0) != m.kind(2));  // its input needs no gradient

@@ -35,7 +35,7 @@ TEST_CASE("stages: groups of one operator are the operators; larger groups only 
     lost += coarse.cost.bottleneck > fine.cost.bottleneck * (1 + 1e-9);
     int seen = 0;
     for (pipeline_stage const& s : coarse.pipeline.stages) {
-      CHECK(is_convex(p.graph, s.nodes));
+      CHECK(graph::is_convex(p.graph, s.nodes));
       seen += static_cast<int>(s.nodes.size());
     }
     CHECK(seen == n);

@@ -28,7 +28,7 @@ plan planned(computation_graph const& g, machine const& on, int max_tensor, int 
   o.mini_batch = 8;
   o.max_tensor = max_tensor;
   o.max_data = max_data;
-  graph_stages<analytical> const m(g, on, analytical{}, o);
+  graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
   stage_result const r = find_stages(g, m);
   REQUIRE(r.feasible());
   return plan_of(g, on, m, *make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r)), r.choices);
@@ -42,16 +42,16 @@ TEST_CASE("shardings inside stages: the rule's are never faster, mapped ones are
   for (int max_tensor : {2, 4, 8})
     for (int max_data : {1, 2}) {
       plan const by_rule = planned(g, on, max_tensor, max_data);
-      mapped_stages const m = map_within(g, by_rule, analytical{});
+      mapped_stages const m = map_within(g, by_rule, cost::analytical{});
       REQUIRE(m.before.size() == by_rule.pipeline.stages.size());
       for (std::size_t s = 0; s < m.before.size(); ++s) {
         CHECK(m.after[s] <= m.before[s]);
         better += m.after[s] < m.before[s] * 0.99;
       }
       CHECK(m.plan.pipeline == by_rule.pipeline);
-      planned_step const a = pipeline_pass(g, by_rule), b = pipeline_pass(g, m.plan);
+      planned_step const a = passes::pipeline_pass(g, by_rule), b = passes::pipeline_pass(g, m.plan);
       for (finding const& f : check(b.graph, b.plan, unroll(b))) FAIL_CHECK(f.text);
-      sooner += simulate(unroll(b), on, analytical{}).seconds < simulate(unroll(a), on, analytical{}).seconds * 0.99;
+      sooner += simulate(unroll(b), on, cost::analytical{}).seconds < simulate(unroll(a), on, cost::analytical{}).seconds * 0.99;
     }
   CHECK(better > 0);
   CHECK(sooner > 0);
@@ -60,13 +60,13 @@ TEST_CASE("shardings inside stages: the rule's are never faster, mapped ones are
 TEST_CASE("shardings inside stages: one device stays as it is, memory that does not suffice keeps the plan's, bad plans are refused") {
   computation_graph const g = towers();
   plan p = planned(g, small(), 1, 1);
-  CHECK(map_within(g, p, analytical{}).plan == p);
+  CHECK(map_within(g, p, cost::analytical{}).plan == p);
   plan tight = planned(g, small(), 4, 1);
   for (device_kind& k : tight.cluster.kinds) k.memory = 1;
-  CHECK(map_within(g, tight, analytical{}).plan == tight);
+  CHECK(map_within(g, tight, cost::analytical{}).plan == tight);
   p.pipeline = {};
-  CHECK_THROWS_WITH_AS(map_within(g, p, analytical{}), doctest::Contains("without a pipeline"), error);
+  CHECK_THROWS_WITH_AS(map_within(g, p, cost::analytical{}), doctest::Contains("without a pipeline"), error);
   plan other = tight;
   other.graph ^= 1;
-  CHECK_THROWS_WITH_AS(map_within(g, other, analytical{}), doctest::Contains("another graph"), error);
+  CHECK_THROWS_WITH_AS(map_within(g, other, cost::analytical{}), doctest::Contains("another graph"), error);
 }

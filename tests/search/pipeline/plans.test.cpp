@@ -38,15 +38,17 @@ TEST_CASE("data and tensor parallel stages, with recomputation and sharded optim
         if (max_tensor > 1) o.max_data = 2;
         o.recompute = o.shard_optimizer = more;
         o.optimizer.kind = optimizer_kind::adamw;
-        graph_stages<analytical> const m(g, small, analytical{}, o);
+        graph_stages<cost::analytical> const m(g, small, cost::analytical{}, o);
         stage_result const r = find_stages(g, m);
         if (!r.feasible()) continue;
         auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
         REQUIRE(p);
         plan const q = plan_of(g, small, m, *p, r.choices);
         CHECK(q.pipeline.unit == 2);
-        for (stage_choice const& c : r.choices) { data += c.data > 1; tensor += c.tensor > 1; again += c.recompute; parts += c.shard_optimizer; }
-        planned_step const s = pipeline_pass(g, q);
+        for (stage_choice const& c : r.choices) {
+          data += c.data > 1; tensor += c.tensor > 1; again += c.recompute; parts += c.shard_optimizer;
+        }
+        planned_step const s = passes::pipeline_pass(g, q);
         for (finding const& f : check(s.graph, s.plan, unroll(s))) if (f.code != fault::memory) FAIL_CHECK(f.text);
       }
   CHECK(data > 0);
@@ -61,14 +63,14 @@ TEST_CASE("any number of devices in nodes of any size: the last node may be part
     for (int n = 1; n <= 16; ++n) {
       INFO(n, " devices in nodes of ", per_node);
       int const full = (n + per_node - 1) / per_node * per_node;
-      machine const on = search::detail::part_of(make_cluster("nodes", {"device", 1e9, 1e10, i64{1} << 30, 0}, full, per_node, {"near", per_node, 1e-7, 1e10},
-                                                      {"far", full, 1e-6, 1e9}), {0, n});
+      machine const on = search::detail::part_of(make_cluster("nodes", {"device", 1e9, 1e10, i64{1} << 30, 0}, full, per_node,
+                                                              {"near", per_node, 1e-7, 1e10}, {"far", full, 1e-6, 1e9}), {0, n});
       REQUIRE(on.size() == n);
       partly += n != full;
       graph_stage_options o;
       o.mini_batch = 32;
       o.max_tensor = n % 3 ? 1 : 2;
-      graph_stages<analytical> const m(g, on, analytical{}, o);
+      graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
       stage_options least;
       least.objective = n % 2 ? stage_objective::iteration : stage_objective::bottleneck;
       least.exchanges = 2000;
@@ -84,7 +86,7 @@ TEST_CASE("any number of devices in nodes of any size: the last node may be part
         across += d.count > 1 && d.first / per_node != (d.first + d.count - 1) / per_node;
       }
       if (n % 5 == 0 || n == 7) {
-        planned_step const s = pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
+        planned_step const s = passes::pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
         for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
       }
     }
@@ -100,7 +102,7 @@ TEST_CASE("equal devices in nodes of three: copies that may lie in two nodes are
     if (far_only) on.links = {far};
     graph_stage_options o;
     o.mini_batch = 32;
-    graph_stages<analytical> const m(g, on, analytical{}, o);
+    graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
     double sum = 0;
     for (int v = 0; v < m.operators(); ++v) sum += m.work(v, {4, 1, 2, 1, false, false}, 0).once;
     return sum;
@@ -117,7 +119,7 @@ TEST_CASE("a model behind a virtual face gives the same answers") {
   machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 4, 4, {"near", 4, 1e-7, 1e10}, {});
   graph_stage_options o;
   o.mini_batch = 16;
-  graph_stages<analytical> const m(g, on, analytical{}, o);
+  graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
   stage_result const a = find_stages(g, m), b = find_stages(g, any_stages(m));
   CHECK(a.pipeline == b.pipeline);
   CHECK(a.cost.iteration == b.cost.iteration);

@@ -22,9 +22,9 @@ namespace {
 
 /// Moved bytes of the whole tensor are seconds, times devices that receive.
 struct counting {
-  double seconds(compute_query const& q) const { return q.op.op->flops(q.op.attr, q.in, q.out); }
-  double seconds(reshard_query const& q) const {
-    return static_cast<double>(bytes_of(q.logical, q.scalar_bytes)) * static_cast<double>(q.step.after.size());
+  double seconds(cost::compute_query const& q) const { return q.op.op->flops(q.op.attr, q.in, q.out); }
+  double seconds(cost::reshard_query const& q) const {
+    return static_cast<double>(cost::bytes_of(q.logical, q.scalar_bytes)) * static_cast<double>(q.step.after.size());
   }
 };
 
@@ -62,10 +62,10 @@ stage_result in_line(stage_model auto const& m, std::vector<int> cuts, stage_cho
 }
 /// Seconds of a step of the program, whose arenas are those of the estimate: a little less is how buffers lie beside each other, and more
 /// is what is not there at the same time.
-double simulated(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
+double simulated(computation_graph const& g, machine const& on, graph_stages<cost::analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
   REQUIRE(p);
-  planned_step const step = pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
+  planned_step const step = passes::pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
   program const q = unroll(step);
   require_accepted(check(step.graph, step.plan, q), "plan");
   for (std::size_t s = 0; s < r.choices.size(); ++s) {
@@ -76,7 +76,7 @@ double simulated(computation_graph const& g, machine const& on, graph_stages<ana
     CHECK(r.cost.bytes[s] > 0.85 * arena);
     CHECK(r.cost.bytes[s] < 1.3 * arena);
   }
-  return simulate(q, on, analytical{}).seconds;
+  return simulate(q, on, cost::analytical{}).seconds;
 }
 
 }  // namespace
@@ -117,12 +117,12 @@ TEST_CASE("where no weight is shared nothing is added, and models that know noth
   computation_graph const g = zoo::make("candle_uno", 4);
   graph_stage_options o;
   o.mini_batch = 16;
-  graph_stages<analytical> const m(g, devices(1, 4, 1e9), analytical{}, o);
+  graph_stages<cost::analytical> const m(g, devices(1, 4, 1e9), cost::analytical{}, o);
   CHECK(m.sharers().empty());
   stage_result const r = find_stages(edges_in(g), m);
   REQUIRE(r.feasible());
   CHECK(r.cost.shared.empty());
-  for (stage_seconds const& s : costs_of(r).stages) CHECK(s.wait == 0);
+  for (simulation::stage_seconds const& s : costs_of(r).stages) CHECK(s.wait == 0);
 }
 
 TEST_CASE("estimates of pipelines with tied embeddings are those of their programs, within 15 %") {
@@ -147,7 +147,7 @@ TEST_CASE("estimates of pipelines with tied embeddings are those of their progra
     graph_stage_options o;
     o.mini_batch = 32;
     o.max_tensor = 2;
-    graph_stages<analytical> const m(g, on, analytical{}, o);
+    graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
     REQUIRE(m.sharers().size() == 1);
     stage_result const r = in_line(m, x.cuts, x.c);
     double const real = simulated(g, on, m, r);
@@ -167,7 +167,7 @@ TEST_CASE("readers of a dear weight stand together, and what is found is as fast
     graph_stage_options o;
     o.mini_batch = 32;
     o.max_data = data;
-    graph_stages<analytical> const m(g, on, analytical{}, o);
+    graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
     stage_result const r = find_stages(edges_in(g), m), behind = find_stages(edges_in(g), any_stages(m));
     REQUIRE(r.feasible());
     CHECK(r.pipeline == behind.pipeline);
@@ -181,7 +181,7 @@ TEST_CASE("readers of a dear weight stand together, and what is found is as fast
   // four stages, two of them on the first node: the two that share change places with others rather than send over the network
   graph_stage_options o;
   o.mini_batch = 32;
-  graph_stages<analytical> const m(g, on, analytical{}, o);
+  graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
   stage_result const r = in_line(m, {12, 24, 30}, {4, 1, 2, 1, false, false});
   int const first = r.pipeline.groups.front().first, last = r.pipeline.groups.back().first;
   CHECK(first / 4 == last / 4);

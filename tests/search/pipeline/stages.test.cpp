@@ -25,7 +25,7 @@ std::string wrong(lists const& g, additive_stages const& m, stage_result const& 
   if (r.pipeline.stages.size() != r.choices.size()) return "choices are not those of the stages";
   for (std::size_t s = 0; s < r.choices.size(); ++s) {
     pipeline_stage const& x = r.pipeline.stages[s];
-    if (!is_convex(g, x.nodes)) return "a stage is not convex";
+    if (!graph::is_convex(g, x.nodes)) return "a stage is not convex";
     for (int v : x.nodes) ++seen[static_cast<std::size_t>(v)];
     device_range const& d = r.pipeline.groups[static_cast<std::size_t>(x.group)];
     if (d.count != r.choices[s].devices() || d.first < 0 || d.first + d.count > m.devices()) return "a group is not what its stage chose";
@@ -127,7 +127,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
   int joined = 0, differs = 0;
   for (int round = 0; round < test_effort::cases(400); ++round) {
     int const n = 2 + r.below(5);
-    sp_tree const t = random_sp_tree(r, n);
+    graph::sp_tree const t = random_sp_tree(r, n);
     stage_problem_options q;
     q.devices = 1 + r.below(4);
     q.tight = round % 2 == 1;
@@ -143,7 +143,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     double const most = oracle_least(p, tree_partitions(t).all(), o.micro_batches),
                  least = oracle_least(p, tree_partitions(t, true).all(), o.micro_batches);
     stage_result const found = find_stages(p.graph, p.model, o);
-    INFO(round, ": ", p.text, " tree ", to_string(t));
+    INFO(round, ": ", p.text, " tree ", graph::to_string(t));
     REQUIRE(found.added == 0);
     REQUIRE(wrong(p.graph, p.model, found) == "");
     REQUIRE(bottleneck(found) <= most * (1 + 1e-9));

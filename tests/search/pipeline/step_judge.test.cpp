@@ -27,8 +27,8 @@ class oracle final : public step_judge {
     if (says == refuses) throw error("this pipeline", "oracle", "another one");
     u64 h = 7;
     for (std::size_t s = 0; s < r.choices.size(); ++s) {
-      h = mix(h + static_cast<u64>(r.choices[s].micro_batch * 64 + r.choices[s].devices()));
-      for (int v : r.pipeline.stages[s].nodes) h = mix(h + static_cast<u64>(v));
+      h = core::mix(h + static_cast<u64>(r.choices[s].micro_batch * 64 + r.choices[s].devices()));
+      for (int v : r.pipeline.stages[s].nodes) h = core::mix(h + static_cast<u64>(v));
     }
     double const t = 1 + static_cast<double>(h % 1000);
     least = std::min(least, t);

@@ -26,10 +26,10 @@ machine by_two_names(machine m) {
 }
 void same_tables(training_graph const& t, machine const& on, objective_options const& o, double bar) {
   machine const two = by_two_names(on);
-  analytical const model;
-  choice_book<analytical> one_book(on, model, o), two_book(two, model, o);
-  mapping_problem const a = search::detail::objective_builder<analytical>(t, one_book).make({}, bar),
-                        b = search::detail::objective_builder<analytical>(t, two_book).make({}, bar);
+  cost::analytical const model;
+  choice_book<cost::analytical> one_book(on, model, o), two_book(two, model, o);
+  mapping_problem const a = search::detail::objective_builder<cost::analytical>(t, one_book).make({}, bar),
+                        b = search::detail::objective_builder<cost::analytical>(t, two_book).make({}, bar);
   REQUIRE(a.sets.size() == b.sets.size());
   for (std::size_t s = 0; s < a.sets.size(); ++s) {
     CHECK(a.sets[s].shardings == b.sets[s].shardings);
@@ -43,28 +43,30 @@ void same_tables(training_graph const& t, machine const& on, objective_options c
 
 /// Operators take what they take, reshards nothing: what is left is how often each operator runs, and on which parts.
 struct no_movements {
-  analytical compute;
-  double seconds(compute_query const& q) const { return compute.seconds(q); }
-  double seconds(reshard_query const&) const { return 0; }
+  cost::analytical compute;
+  double seconds(cost::compute_query const& q) const { return compute.seconds(q); }
+  double seconds(cost::reshard_query const&) const { return 0; }
 };
 training_graph step_of(computation_graph const& g, int micro) {
   training_options o;
   o.micro_batches = micro;
   return differentiate(g, o);
 }
-int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+  return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
+}
 /// Gradients that an operator makes and another one's update reads: of a parameter that is added to an activation, of two such parameters,
 /// of one that is learned in the loss, and of one that three operators read.
 computation_graph gradients_of_others(int kind) {
   computation_graph g;
   shape const s{dim(4), dim(8)};
-  int const x = g.add_input("x", s), p = g.add_parameter("p", s, init::ones);
+  int const x = g.add_input("x", s), p = g.add_parameter("p", s, op::init::ones);
   int h = apply(g, linear{8}, {x});
   if (kind == 0) h = apply(g, add{}, {h, p});
-  if (kind == 1) h = apply(g, add{}, {g.add_parameter("q", s, init::ones), p});
+  if (kind == 1) h = apply(g, add{}, {g.add_parameter("q", s, op::init::ones), p});
   if (kind == 3) h = apply(g, mul{}, {apply(g, add{}, {apply(g, add{}, {h, p}), p}), p});
   int loss = apply(g, mean_squared_error{}, {apply(g, linear{8}, {apply(g, relu{}, {h})}), x});
-  if (kind == 2) loss = apply(g, add{}, {loss, g.add_parameter("c", scalar, init::ones)});
+  if (kind == 2) loss = apply(g, add{}, {loss, g.add_parameter("c", scalar, op::init::ones)});
   g.add_output("loss", loss);
   return g;
 }
@@ -78,8 +80,8 @@ bool adds_elsewhere(training_graph const& t, mapping_problem const& p, assignmen
   for (task const& x : all.tasks) {
     graph_node const& n = t.graph.node(x.node);
     if (x.kind != task_kind::compute || !n.op.is<add>() || n.phase != step_phase::backward) continue;
-    sharding const& own = q.nodes[static_cast<std::size_t>(n.origin)].sharding;
-    layout const should = result_layout(space_of(t.graph, x.node), n.letters, own, 0);
+    ir::sharding const& own = q.nodes[static_cast<std::size_t>(n.origin)].sharding;
+    ir::layout const should = result_layout(ir::space_of(t.graph, x.node), n.letters, own, 0);
     if (!(all.buffers[static_cast<std::size_t>(x.out[0])].where == should)) return true;
   }
   return false;
@@ -101,7 +103,8 @@ TEST_CASE("gradients are added up over micro-batches as often as the program doe
         if (adds_elsewhere(t, p, a, on, micro)) { ++elsewhere; continue; }
         double const tasks = all_tasks(t, p, a, on, model, micro), said = price(a).seconds;
         ++same;
-        if (std::abs(tasks - said) > 1e-9 * tasks) FAIL_CHECK("seed " << seed << ", " << micro << " micro-batches: " << said << " for " << tasks);
+        if (std::abs(tasks - said) > 1e-9 * tasks)
+          FAIL_CHECK("seed " << seed << ", " << micro << " micro-batches: " << said << " for " << tasks);
       }
     }
   };
@@ -126,9 +129,9 @@ TEST_CASE("what a search says of a plan is what the simulator says of it, where 
       o.micro_batches = micro;
       o.grain = n;
       o.compare = o.reorder = false;
-      search_result const r = optimize(g, on, analytical{}, o);
-      planned_step const step = memory_pass(step_of(g, micro), r.plan);
-      double const run = simulate(unroll(step.graph, step.plan), on, analytical{}, simulation_options{false, false}).seconds;
+      search_result const r = optimize(g, on, cost::analytical{}, o);
+      planned_step const step = passes::memory_pass(step_of(g, micro), r.plan);
+      double const run = simulate(unroll(step.graph, step.plan), on, cost::analytical{}, simulation_options{false, false}).seconds;
       CHECK_MESSAGE(r.cost.seconds == doctest::Approx(run).epsilon(1e-9), "seed " << seed << ", " << micro << " micro-batches");
     }
   }
@@ -149,9 +152,9 @@ TEST_CASE("seconds and bytes of every choice, with and without updates in parts,
 TEST_CASE("a bar leaves choices out, and what is left costs what it cost") {
   training_graph const t = differentiate(zoo::make("mlp_unify", 64), {});
   machine const on = preset("summit");
-  analytical const model;
-  choice_book<analytical> book(on, model, objective_options{6, 4, 1, true});
-  search::detail::objective_builder<analytical> build(t, book);
+  cost::analytical const model;
+  choice_book<cost::analytical> book(on, model, objective_options{6, 4, 1, true});
+  search::detail::objective_builder<cost::analytical> build(t, book);
   mapping_problem const all = build.make({});
   double least = 0;
   for (int v = 0; v < all.operators(); ++v) least += *std::min_element(all.choices(v).seconds.begin(), all.choices(v).seconds.end());

@@ -24,8 +24,8 @@ TEST_CASE("a pair counts where its operators first lie together, whatever lies b
   for (int e = 0; e < p.tree.size(); ++e)
     for (int k : at[static_cast<std::size_t>(e)]) {
       ++seen[static_cast<std::size_t>(k)];
-      if (k == 1) CHECK(p.tree[e].kind == sp_kind::parallel);
-      else CHECK(p.tree[e].kind == sp_kind::series);
+      if (k == 1) CHECK(p.tree[e].kind == graph::sp_kind::parallel);
+      else CHECK(p.tree[e].kind == graph::sp_kind::series);
       if (k == 2) CHECK(e == p.tree.root());
     }
   CHECK(seen == std::vector<int>{1, 1, 1});

@@ -13,9 +13,10 @@ namespace {
 computation_graph chain(bool shared) {
   computation_graph g;
   int x = g.add_input("x", {8, 4});
-  int const w = g.add_parameter("w", {4, 4}, init::fan_in);
+  int const w = g.add_parameter("w", {4, 4}, op::init::fan_in);
   for (int k = 0; k < 3; ++k)
-    x = g.node(g.add(linear{4, false}, {x, k == 0 || shared ? w : g.add_parameter("w" + std::to_string(k), {4, 4}, init::fan_in)})).out[0];
+    x = g.node(g.add(linear{4, false}, {x, k == 0 || shared ? w
+                                        : g.add_parameter("w" + std::to_string(k), {4, 4}, op::init::fan_in)})).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, g.add_input("y", {8, 4})})).out[0]);
   return g;
 }
@@ -56,7 +57,8 @@ TEST_CASE("a shared parameter goes from its home to its other readers once a ste
   training_flows const f(t, 3);
   REQUIRE(f.between.count({0, 2}));
   int once = 0;
-  for (value_flow const& x : f.between.at({0, 2})) once += x.from_first && x.times == 1 && t.graph.value(x.value).role == value_role::parameter;
+  for (value_flow const& x : f.between.at({0, 2}))
+    once += x.from_first && x.times == 1 && t.graph.value(x.value).role == value_role::parameter;
   CHECK(once == 1);
   CHECK(training_flows(differentiate(chain(false), o), 3).between.count({0, 2}) == 0);
 }

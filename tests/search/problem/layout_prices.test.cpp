@@ -13,8 +13,8 @@ using namespace tensorpar::search;
 namespace {
 struct counting {
   int* asked;
-  double seconds(compute_query const&) const { return 1; }
-  double seconds(reshard_query const& q) const { ++*asked; return static_cast<double>(q.logical.elements()); }
+  double seconds(cost::compute_query const&) const { return 1; }
+  double seconds(cost::reshard_query const& q) const { ++*asked; return static_cast<double>(q.logical.elements()); }
 };
 }  // namespace
 
@@ -48,7 +48,8 @@ TEST_CASE("the model is asked once per step of a reshard of a shape, and not at 
   counting const model{&asked};
   machine const on = preset("logical:4");
   layout_prices<counting> p(model, on, 4);
-  int const whole = p.id(canonical(layout{0, {{part_kind::replicate, -1, 4, 1}}})), rows = p.id(canonical(layout{0, {{part_kind::shard, 0, 4, 1}}}));
+  int const whole = p.id(ir::canonical(ir::layout{0, {{ir::part_kind::replicate, -1, 4, 1}}})),
+      rows = p.id(ir::canonical(ir::layout{0, {{ir::part_kind::shard, 0, 4, 1}}}));
   int const s = p.id(shape{8, 4}), t = p.id(shape{16, 4});
   CHECK(p.seconds(s, rows, rows) == 0);
   CHECK(asked == 0);

@@ -58,7 +58,7 @@ bool is_cut(computation_graph const& g, int c) {
 computation_graph stack_of_blocks() {
   computation_graph g;
   int x = g.add_input("x", {4, 6, 8});
-  auto put = [&](any_op const& o, std::vector<int> in) {
+  auto put = [&](op::any_op const& o, std::vector<int> in) {
     return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0];
   };
   x = put(linear{8}, {x});
@@ -70,7 +70,7 @@ computation_graph stack_of_blocks() {
 computation_graph shared_weight() {
   computation_graph g;
   int x = g.add_input("x", {8, 8});
-  int const w = g.add_parameter("w", {8, 8}, init::fan_in);
+  int const w = g.add_parameter("w", {8, 8}, op::init::fan_in);
   for (int k = 0; k < 3; ++k) {
     x = g.node(g.add(linear{8, false}, {x, w})).out[0];
     if (k < 2) x = g.node(g.add(relu{}, {x})).out[0];
@@ -81,7 +81,7 @@ computation_graph shared_weight() {
 /// An operator that three read, an output where it is cut, and operators after the loss.
 computation_graph outputs_and_readers() {
   computation_graph g;
-  auto put = [&](any_op const& o, std::vector<int> in) {
+  auto put = [&](op::any_op const& o, std::vector<int> in) {
     return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0];
   };
   int x = put(linear{8}, {g.add_input("x", {4, 8})});
@@ -160,7 +160,7 @@ TEST_CASE("of several places the one that disturbs fewest groups is cut") {
 }
 
 TEST_CASE("the parts' tables together give what the whole graph's least sum is") {
-  analytical const model;
+  cost::analytical const model;
   for (computation_graph const& g : {tests::residual_mlp(), tests::small_cnn(), tests::small_transformer(), stack_of_blocks(),
                                      shared_weight(), outputs_and_readers()})
     for (int devices : {2, 4})
@@ -182,7 +182,7 @@ TEST_CASE("the parts' tables together give what the whole graph's least sum is")
         for (int least : {1, 2, 4}) {
           auto const cuts = choose_cuts(g, differentiate(g), {}, least);
           CHECK((!cuts.empty() || least > 2));
-          piece_prices<analytical> price(on, model, {}, o, t);
+          piece_prices<cost::analytical> price(on, model, {}, o, t);
           std::vector<piece_table> tables;
           auto const parts = pieces(g, cuts);
           for (std::size_t k = 0; k < parts.size(); ++k) {

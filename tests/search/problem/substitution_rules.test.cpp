@@ -10,17 +10,17 @@ using namespace tensorpar;
 using namespace tensorpar::search;
 
 namespace {
-rule read(char const* text) { return parse_rule(text, standard_vocabulary(), "test"); }
+rewrite::rule read(char const* text) { return parse_rule(text, rewrite::standard_vocabulary(), "test"); }
 }  // namespace
 
 TEST_CASE("no rule that is tried names a sharding, and none leaves its source as it is") {
   auto const& all = substitution_rules();
   CHECK(all.size() > 100);
-  CHECK(std::count_if(all.begin(), all.end(), [](rule const& r) { return activates(r); }) == 8);
-  for (rule const& r : all) {
+  CHECK(std::count_if(all.begin(), all.end(), [](rewrite::rule const& r) { return activates(r); }) == 8);
+  for (rewrite::rule const& r : all) {
     CAPTURE(r.name);
-    for (pattern_graph const* g : {&r.source, &r.target})
-      for (pattern_node const& n : g->nodes) CHECK((!n.op || !is_parallel(*n.op)));
+    for (rewrite::pattern_graph const* g : {&r.source, &r.target})
+      for (rewrite::pattern_node const& n : g->nodes) CHECK((!n.op || !is_parallel(*n.op)));
     CHECK(!search::detail::repeats_source(r));
     CHECK(!r.source.nodes.empty());
   }

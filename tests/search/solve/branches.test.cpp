@@ -71,7 +71,9 @@ recipe towers(u64 seed) {
   r.nodes.push_back({ends, -1, false});
   return r;
 }
-int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+  return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
+}
 enum class joined { at_once, as_tree, in_a_row };
 /// So many layers of one input, of one width or of five, and what joins them.
 computation_graph fan(int branches, joined how, bool alike) {
@@ -108,7 +110,7 @@ TEST_CASE("10 to 1,000 branches, at once and as a tree: answered, side by side, 
         o.compare = o.reorder = o.fewer_devices = false;
         o.threads = 1;
         machine const on = make_cluster("t", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, 4, 4, {"in", 4, 1e-6, 1e10}, {});
-        search_result const r = optimize(fan(n, how, alike), on, analytical{}, o);
+        search_result const r = optimize(fan(n, how, alike), on, cost::analytical{}, o);
         REQUIRE(r.feasible());
         CHECK(r.bound <= r.cost.seconds);
         CHECK((r.gap < 0.4 || r.statistics.branches_left));
@@ -117,7 +119,7 @@ TEST_CASE("10 to 1,000 branches, at once and as a tree: answered, side by side, 
         for (op_strategy const& c : r.plan.nodes) beside += c.sharding.start > 0;
         if (how == joined::as_tree) CHECK(beside > n / 2);
         o.mapping.branch_budget = 0;                         // in sequence
-        if (n == 50) CHECK(r.cost.seconds < 0.98 * optimize(fan(n, how, alike), on, analytical{}, o).cost.seconds);
+        if (n == 50) CHECK(r.cost.seconds < 0.98 * optimize(fan(n, how, alike), on, cost::analytical{}, o).cost.seconds);
       }
 }
 
@@ -157,19 +159,19 @@ TEST_CASE("one of all points within the factor is kept") {
 
 TEST_CASE("many branches of one fork are dealt out in halves of equal work; few stand as they are") {
   for (int n : {2, 31, 32, 33, 100, 101}) {
-    sp_expr e;
+    graph::sp_expr e;
     std::vector<int> leaves;
     for (int i = 0; i < n; ++i) leaves.push_back(e.leaf(i));
-    sp_tree const t = normalise(e, e.compose(sp_kind::parallel, leaves));
-    sp_binary const b = search::detail::dealt_binary(t, [](int v) { return 1 + v % 7; });
-    CHECK(nary(b).size() == t.size());
-    if (n <= 32) CHECK(b == binary(t, sp_shape::left));
+    graph::sp_tree const t = graph::normalise(e, e.compose(graph::sp_kind::parallel, leaves));
+    graph::sp_binary const b = search::detail::dealt_binary(t, [](int v) { return 1 + v % 7; });
+    CHECK(graph::nary(b).size() == t.size());
+    if (n <= 32) CHECK(b == graph::binary(t, graph::sp_shape::left));
     else {
       CHECK(b.height() == static_cast<int>(std::ceil(std::log2(n))));
       std::vector<double> work(static_cast<std::size_t>(b.size()), 0);
       for (int i = 0; i < b.size(); ++i) {
         auto const at = [](int k) { return static_cast<std::size_t>(k); };
-        work[at(i)] = b[i].kind == sp_kind::leaf ? 1 + b[i].left % 7 : work[at(b[i].left)] + work[at(b[i].right)];
+        work[at(i)] = b[i].kind == graph::sp_kind::leaf ? 1 + b[i].left % 7 : work[at(b[i].left)] + work[at(b[i].right)];
       }
       auto const& root = b[b.root()];
       CHECK(std::abs(work[static_cast<std::size_t>(root.left)] - work[static_cast<std::size_t>(root.right)]) <= 7);
@@ -205,7 +207,8 @@ TEST_CASE("towers between a fork, or inputs, and a join: the optimum itself") {
 
 TEST_CASE("what branches exchange with the join is not hidden by a longer branch") {
   // two operators side by side on a device each, 1 s and 2 s; the first pays 5 s to be joined in its fast place, none in its slow one (3 s)
-  mapping_problem p = handmade(2, "S(P(0,1),2)", {{{0, 1, 1, 0}, {0, 1, 3, 0}, {1, 1, 9, 0}}, {{1, 1, 2, 0}, {0, 1, 2, 0}}, {{0, 2, 1, 0}}});
+  mapping_problem p = handmade(2, "S(P(0,1),2)", {{{0, 1, 1, 0}, {0, 1, 3, 0}, {1, 1, 9, 0}}, {{1, 1, 2, 0}, {0, 1, 2, 0}},
+                                                  {{0, 2, 1, 0}}});
   connect(p, 0, 2, [](int i, int) { return i == 0 ? 5.0 : 0.0; });
   auto const r = map_branches(p);
   REQUIRE(r);
@@ -263,7 +266,7 @@ TEST_CASE("on random trees with random reshards between any two operators the bo
       for (int b = a + 1; b < n; ++b)
         if (pick(g, 3) == 0) {
           u64 const seed = g();
-          connect(p, a, b, [&](int i, int j) { return static_cast<double>(mix(seed + static_cast<u64>(i * 64 + j)) % 7); });
+          connect(p, a, b, [&](int i, int j) { return static_cast<double>(core::mix(seed + static_cast<u64>(i * 64 + j)) % 7); });
         }
     CAPTURE(parts[0]);
     double const want = exact_least(p);

@@ -105,7 +105,7 @@ TEST_CASE("search: bounds of reduced problems") {
   CHECK_FALSE(branches(handmade(4, "S(0,1)", {views(1, 1), views(1, 1)})));
   CHECK_FALSE(branches(handmade(4, "P(0,1)", {views(1, 1), views(1, 1)}, 4)));
   smaller_problem const s = in_sequence_only(p);
-  for (choice_set const& c : s.problem.sets) for (sharding const& x : c.shardings) CHECK(x.start == 0);
+  for (choice_set const& c : s.problem.sets) for (ir::sharding const& x : c.shardings) CHECK(x.start == 0);
   CHECK(s.back({0, 1, 0}) == assignment{0, 1, 0});
   mapping_problem const r = relaxed_sum(p, pairs_at(p));
   CHECK(r.sets[0].seconds[0] == 1);                    // outside of branches nothing changes
@@ -128,7 +128,8 @@ TEST_CASE("search: slower assignments than asked for are left out, and no others
     std::vector<double> moves;
     for (std::size_t k = 0; k < all[0].size() * all[0].size(); ++k) moves.push_back(draw() % 2 ? 0 : seconds() / 4);
     std::size_t const n = all[0].size();
-    for (int v : {1, 3}) connect(p, v - 1, v, [&](int i, int j) { return moves[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(j)]; });
+    for (int v : {1, 3})
+      connect(p, v - 1, v, [&](int i, int j) { return moves[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(j)]; });
     exact_point const best = only(p);
     for (double share : {1.0, 1.1, 2.0}) {
       exact_point const again = only(p, {.most = best.cost.seconds * share});

@@ -35,8 +35,8 @@ struct instance {
   explicit instance(recipe const& r)
       : graph(r.build()), cluster(r.cluster()), model{r.seed}, problem(make_problem(graph, cluster, model, limits(r), options(r))),
         all(graph, cluster, model, problem.tree, r.grain, r.micro_batches, limits(r)) {}
-  std::vector<sharding> shardings(assignment const& a) const {
-    std::vector<sharding> s;
+  std::vector<ir::sharding> shardings(assignment const& a) const {
+    std::vector<ir::sharding> s;
     for (int v = 0; v < problem.operators(); ++v)
       s.push_back(problem.choices(v).shardings[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]);
     return s;
@@ -77,7 +77,7 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
     count->looked_at += size;
     count->large += size > 20'000;
     int start = 0;
-    for (sharding const& s : x.shardings(free.choices)) start = std::max(start, s.start);
+    for (ir::sharding const& s : x.shardings(free.choices)) start = std::max(start, s.start);
     count->side += start > 0;
     for (auto const& n : r.nodes) if (n.from.size() > 1) { ++count->skips; break; }
   }

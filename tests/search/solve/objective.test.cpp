@@ -13,7 +13,7 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 
@@ -36,7 +36,7 @@ machine four(i64 memory = i64{1} << 40) {
 
 TEST_CASE("search: on a chain the objective is what the executor's tasks take") {
   machine const on = four();
-  analytical const model;
+  cost::analytical const model;
   training_graph const t = differentiate(mlp(16, {8, 12, 20, 4}));
   mapping_problem const p = make_problem(t, on, model);
   CHECK_FALSE(p.relaxed);
@@ -84,9 +84,10 @@ TEST_CASE("search: gradients that are added up over micro-batches count, as ofte
   computation_graph g;
   int const ids = g.add_input("ids", shape({dim(8)}, dtype::i32)), y = g.add_input("y", shape{dim(8), dim(16)});
   int const x = apply(g, embedding{4096, 64}, {ids}, "rows");      // a gradient as large as the table, for eight rows
-  g.add_output("loss", apply(g, mean_squared_error{}, {apply(g, linear{16}, {apply(g, relu{}, {apply(g, linear{64}, {x}, "a")})}, "b"), y}));
+  g.add_output("loss", apply(g, mean_squared_error{},
+                             {apply(g, linear{16}, {apply(g, relu{}, {apply(g, linear{64}, {x}, "a")})}, "b"), y}));
   machine const on = four();
-  analytical const model;
+  cost::analytical const model;
   for (int micro : {1, 3}) {
     training_options o;
     o.micro_batches = micro;
@@ -117,7 +118,7 @@ TEST_CASE("search: skip connections, shared parameters and gradients are in the 
   training_graph const t = differentiate(g);
   bytes_model const model;
   mapping_problem const p = make_problem(t, four(), model);
-  CHECK(to_string(p.tree) == "((((0;1);2);3);4)");
+  CHECK(graph::to_string(p.tree) == "((((0;1);2);3);4)");
   std::vector<std::pair<int, int>> pairs;
   for (operator_pair const& q : p.pairs) pairs.push_back({q.first, q.second});
   CHECK(pairs == std::vector<std::pair<int, int>>{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}, {3, 4}});
@@ -143,9 +144,9 @@ TEST_CASE("search: memory estimate of an operator") {
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   training_graph const t = differentiate(mlp(16, {8, 12, 4}), o);
-  analytical const model;
+  cost::analytical const model;
   mapping_problem const p = make_problem(t, four(), model);
-  auto const bytes = [&](int v, std::vector<mesh_axis> axes) {
+  auto const bytes = [&](int v, std::vector<ir::mesh_axis> axes) {
     return p.choices(v).bytes[static_cast<std::size_t>(find_choice(p, v, {0, std::move(axes)}))];
   };
   i64 const x = 16 * 8, w = 12 * 8, b = 12, y = 16 * 12;
@@ -158,10 +159,10 @@ TEST_CASE("search: memory estimate of an operator") {
 
 TEST_CASE("search: choices above a bar are left out, the optimum is not") {
   machine const on = four();
-  analytical const model;
+  cost::analytical const model;
   training_graph const t = differentiate(mlp(64, {64, 512, 512, 10}));
-  choice_book<analytical> book(on, model, {});
-  search::detail::objective_builder<analytical> build(t, book);
+  choice_book<cost::analytical> book(on, model, {});
+  search::detail::objective_builder<cost::analytical> build(t, book);
   mapping_problem const all = build.make({});
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : all.sets) seconds.push_back(s.seconds);

@@ -13,7 +13,7 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 machine four() { return make_cluster("2 x 2", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, 4, 2, {"in", 2, 1e-6, 1e10}, {"out", 4, 1e-5, 1e9}); }
@@ -37,7 +37,7 @@ std::vector<char> all_but_loss(training_graph const& t) {
 
 TEST_CASE("savings: on a chain the objective is what the executor's tasks take") {
   machine const on = four();
-  analytical const model;
+  cost::analytical const model;
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   training_graph const t = differentiate(chain(), o);
@@ -53,7 +53,7 @@ TEST_CASE("savings: on a chain the objective is what the executor's tasks take")
     for (int v = 0; v < p.operators(); ++v) {
       choice_saving const s = p.choices(v).saving(a[static_cast<std::size_t>(v)]);
       again += s.recompute;
-      sharded += s.zero != zero_stage::none;
+      sharded += s.zero != ir::zero_stage::none;
     }
   }
   CHECK(equal >= 50);                                  // the rest found a nearer copy, or need not be computed again
@@ -88,7 +88,7 @@ TEST_CASE("savings: the objective never counts less than the executor moves") {
 
 TEST_CASE("savings: choices that save nothing cost what they did") {
   machine const on = four();
-  analytical const model;
+  cost::analytical const model;
   training_graph const t = differentiate(chain());
   mapping_problem const plain = make_problem(t, on, model), p = make_saving_problem(t, on, model, all_but_loss(t));
   evaluator const before(plain), now(p);
@@ -106,14 +106,14 @@ TEST_CASE("savings: bytes") {
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   training_graph const t = differentiate(chain(), o);
-  analytical const model;
+  cost::analytical const model;
   mapping_problem const p = make_saving_problem(t, four(), model, all_but_loss(t));
-  auto const bytes = [&](int v, std::vector<mesh_axis> axes, zero_stage s, bool again) {
+  auto const bytes = [&](int v, std::vector<ir::mesh_axis> axes, ir::zero_stage s, bool again) {
     int const i = find_choice(p, v, {0, std::move(axes)}, {s, again});
     return i < 0 ? -1 : p.choices(v).bytes[static_cast<std::size_t>(i)];
   };
   i64 const x = 16 * 16, w = 16 * 16, b = 16;
-  using enum zero_stage;
+  using enum ir::zero_stage;
   CHECK(bytes(2, {{'0', 4, 1}}, none, false) == 4 * (x / 4 + 4 * (w + b) + x / 4));
   CHECK(bytes(2, {{'0', 4, 1}}, updates, false) == 4 * (x / 4 + (w + b) + 3 * (w + b) / 4 + x / 4));
   CHECK(bytes(2, {{'0', 4, 1}}, weights, false) == 4 * (x / 4 + (w + b) + x / 4));

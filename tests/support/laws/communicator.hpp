@@ -7,7 +7,7 @@ namespace tests {
 
 /// What member `index` contributes: a fixed function of (seed, index, position), so every member knows everybody's data.
 template <class Element> Element contribution(u64 seed, int index, i64 at) {
-  u64 const x = mix(seed ^ mix(static_cast<u64>(index) << 32 ^ static_cast<u64>(at)));
+  u64 const x = tensorpar::core::mix(seed ^ tensorpar::core::mix(static_cast<u64>(index) << 32 ^ static_cast<u64>(at)));
   if constexpr (std::same_as<Element, prime_field>) return prime_field::raw(x % prime_field::modulus);
   else if constexpr (std::floating_point<Element>) return static_cast<Element>(static_cast<double>(x >> 11) * 0x1p-53 - 0.5);
   else return static_cast<Element>(x % 1000);
@@ -29,7 +29,7 @@ template <class Element> std::vector<Element> summed(u64 seed, int members, i64 
 
 /// Called by every member of g with the same n and seed. Returns the laws that failed (empty: none); checks nothing by itself, so it may
 /// run on any thread.
-template <class Element, full_communicator<Element> Comm>
+template <class Element, tensorpar::exec::full_communicator<Element> Comm>
 std::string broken_collective_laws(Comm& c, typename Comm::group const& g, i64 n, u64 seed) {
   std::string broken;
   auto law = [&](bool holds, char const* name) { if (!holds) broken += std::string(broken.empty() ? "" : ", ") + name; };
@@ -78,7 +78,7 @@ std::string broken_collective_laws(Comm& c, typename Comm::group const& g, i64 n
 }
 
 /// Everybody sends to everybody first, then receives, in the opposite order; two tags and two messages per tag.
-template <class Element, has_send_receive<Element> Comm> std::string broken_message_laws(Comm& c, i64 n, u64 seed) {
+template <class Element, tensorpar::exec::has_send_receive<Element> Comm> std::string broken_message_laws(Comm& c, i64 n, u64 seed) {
   std::string broken;
   for (int to = 0; to < c.size(); ++to)
     for (int turn = 0; turn < 2; ++turn)

@@ -25,7 +25,7 @@ template <class Number> std::vector<Number> numbers_in(raw const& x) {
 /// Runs an operator in the policy's memory, results poisoned before. `sizes`: of the results' elements. `place`: the operand that the first
 /// result takes the place of, or -1.
 template <class Policy>
-std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<shape> const& in, std::vector<raw> const& operands,
+std::vector<raw> run_bytes(Policy const& policy, op::any_op const& o, std::vector<shape> const& in, std::vector<raw> const& operands,
                              std::vector<shape> const& out, std::vector<std::size_t> const& sizes, int place = -1) {
   auto const memory = policy.device_memory();
   struct piece {
@@ -33,7 +33,7 @@ std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<sh
     i64 bytes;
   };
   std::vector<piece> all;
-  std::vector<tensor_block> in_block, out_block;
+  std::vector<op::tensor_block> in_block, out_block;
   std::vector<void const*> in_at;
   std::vector<void*> out_at;
   std::vector<raw> r;
@@ -53,7 +53,7 @@ std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<sh
     out_at.push_back(k == 0 && place >= 0 ? const_cast<void*>(in_at[static_cast<std::size_t>(place)]) : give(r.back()));
   }
   shapes const is{in.data(), static_cast<int>(in.size())}, os{out.data(), static_cast<int>(out.size())};
-  kernel_call c;
+  exec::kernel_call c;
   c.op = &o;
   c.inputs = is.n;
   c.outputs = os.n;
@@ -74,7 +74,7 @@ std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<sh
 }
 /// The same with operands and results of one number type each.
 template <class Result, class Policy, class Number>
-std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o, std::vector<shape> const& in,
+std::vector<std::vector<Result>> run_there(Policy const& policy, op::any_op const& o, std::vector<shape> const& in,
                                            std::vector<std::vector<Number>> const& operands, std::vector<shape> const& out,
                                            int place = -1) {
   std::vector<raw> given;
@@ -100,7 +100,7 @@ template <class Number> double off(Number a, Number b) {
 
 /// The same where numbers that are not finite are to be so in both.
 template <class Number> double off_or_odd(Number a, Number b) {
-  if constexpr (!scalar_traits<Number>::exact) {
+  if constexpr (!exec::scalar_traits<Number>::exact) {
     auto const x = computed<Number>(a), y = computed<Number>(b);
     if (!std::isfinite(x) && !std::isfinite(y)) return x == y || (std::isnan(x) && std::isnan(y)) ? 0 : 1;
   }
@@ -118,19 +118,20 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
   auto const numbers = [&]<class N>(N, shape const& s) {
     std::vector<N> x(static_cast<std::size_t>(s.elements()));
     for (N& e : x) draw(e, r);
-    if constexpr (!scalar_traits<N>::exact)
+    if constexpr (!exec::scalar_traits<N>::exact)
       if (constexpr float inf = std::numeric_limits<float>::infinity(); odd && r() % 3 == 0)
         x[r() % x.size()] = N(std::vector<float>{inf, -inf, std::numeric_limits<float>::quiet_NaN()}[r() % 3]);
     return x;
   };
-  auto const same = [&]<class N>(any_op const& o, std::vector<std::vector<N>> const& got, std::vector<std::vector<N>> const& want) {
+  auto const same = [&]<class N>(op::any_op const& o, std::vector<std::vector<N>> const& got, std::vector<std::vector<N>> const& want) {
     REQUIRE(got.size() == want.size());
     double worst = 0;
     for (std::size_t k = 0; k < got.size(); ++k) {
       REQUIRE(got[k].size() == want[k].size());
-      for (std::size_t i = 0; i < got[k].size(); ++i) worst = std::max(worst, odd ? off_or_odd(got[k][i], want[k][i]) : off(got[k][i], want[k][i]));
+      for (std::size_t i = 0; i < got[k].size(); ++i)
+        worst = std::max(worst, odd ? off_or_odd(got[k][i], want[k][i]) : off(got[k][i], want[k][i]));
     }
-    CHECK_MESSAGE(worst <= tolerance, (spell(o) + " is off by " + std::to_string(worst)));
+    CHECK_MESSAGE(worst <= tolerance, (op::spell(o) + " is off by " + std::to_string(worst)));
     ++tried;
   };
   auto const typed = [&](shape s, dtype t) {
@@ -154,9 +155,9 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
         if (bias) in.push_back(typed({dim(out)}, type));
         std::vector<std::vector<Number>> operands;
         for (shape const& s : in) operands.push_back(numbers(Number{}, s));
-        any_op const plain = linear{out, bias};
+        op::any_op const plain = linear{out, bias};
         auto const first = run_there<Number>(reference, plain, in, operands, {y});
-        any_op const with_gelu = linear_with{bias, true, false}, with_sum = linear_with{bias, false, true};
+        op::any_op const with_gelu = op::linear_with{bias, true, false}, with_sum = op::linear_with{bias, false, true};
         same(with_gelu, run_there<Number>(policy, with_gelu, in, operands, {y, y}),
              {first[0], run_there<Number>(reference, gelu{}, {y}, first, {y})[0]});
         auto const more = numbers(Number{}, y);
@@ -174,7 +175,7 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
         auto const dx = run_there<Number>(reference, to_x, {y, in[1]}, std::vector<std::vector<Number>>{dy, operands[1]}, {x});
         std::vector<shape> const in_x{y, in[1], x};
         std::vector<std::vector<Number>> const operands_x{dy, operands[1], h};
-        any_op const slope = contraction_with{to_x, true, false, false}, plus = contraction_with{to_x, false, true, false};
+        op::any_op const slope = op::contraction_with{to_x, true, false, false}, plus = op::contraction_with{to_x, false, true, false};
         same(slope, run_there<Number>(policy, slope, in_x, operands_x, {x}),
              run_there<Number>(reference, gelu_grad{}, {x, x}, std::vector<std::vector<Number>>{dx[0], h}, {x}));
         auto const dx_sum = run_there<Number>(reference, add{}, {x, x}, std::vector<std::vector<Number>>{dx[0], h}, {x});
@@ -185,9 +186,9 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
         std::vector<std::vector<Number>> const operands_w{dy, operands[0]};
         auto const dw = run_there<Wide>(reference, to_w, {y, x}, operands_w, {w});
         auto const db = run_there<Wide>(reference, to_b, {y}, std::vector<std::vector<Number>>{dy}, {b});
-        any_op const sums = contraction_with{to_w, false, false, true};
+        op::any_op const sums = op::contraction_with{to_w, false, false, true};
         same(sums, run_there<Wide>(policy, sums, {y, x}, operands_w, {w, b}), {dw[0], db[0]});
-        any_op const by_columns = contraction_with{contraction(at_y + "," + at_x + "->io"), false, false, true};
+        op::any_op const by_columns = op::contraction_with{contraction(at_y + "," + at_x + "->io"), false, false, true};
         shape const turned = typed({dim(width), dim(out)}, wide);
         auto const dw_turned = run_there<Wide>(reference, transpose{0, 1}, {w}, std::vector<std::vector<Wide>>{dw[0]}, {turned});
         same(by_columns, run_there<Wide>(policy, by_columns, {y, x}, operands_w, {turned, b}), {dw_turned[0], db[0]});
@@ -196,25 +197,25 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
   for (i64 n : {3, 16}) {
     shape const y = typed({dim(4), dim(n)}, type), x = typed({dim(4), dim(8)}, type), w = typed({dim(n), dim(8)}, type),
                 b = typed({dim(n)}, type);
-    any_op const both = contraction_with{contraction("0o,0i->oi"), false, true, true};
+    op::any_op const both = op::contraction_with{contraction("0o,0i->oi"), false, true, true};
     std::vector<std::vector<Number>> const operands{numbers(Number{}, y), numbers(Number{}, x), numbers(Number{}, w)};
     std::vector<std::vector<Number>> const two{operands[0], operands[1]};
     auto const product = run_there<Number>(reference, contraction("0o,0i->oi"), {y, x}, two, {w});
     auto const sum = run_there<Number>(reference, add{}, {w, w}, std::vector<std::vector<Number>>{operands[2], product[0]}, {w});
     auto const column = run_there<Number>(reference, contraction("0o->o"), {y}, std::vector<std::vector<Number>>{operands[0]}, {b});
     for (int place : {-1, 2}) same(both, run_there<Number>(policy, both, {y, x, w}, operands, {w, b}, place), {sum[0], column[0]});
-    any_op const slope_and_sums = contraction_with{contraction("0o,0i->oi"), true, false, true};
+    op::any_op const slope_and_sums = op::contraction_with{contraction("0o,0i->oi"), true, false, true};
     auto const sloped = run_there<Number>(reference, gelu_grad{}, {w, w}, std::vector<std::vector<Number>>{product[0], operands[2]}, {w});
     same(slope_and_sums, run_there<Number>(policy, slope_and_sums, {y, x, w}, operands, {w, b}), {sloped[0], column[0]});
     shape const p = typed({dim(3), dim(n), dim(4)}, type), q = typed({dim(3), dim(4), dim(8)}, type),
                 c = typed({dim(3), dim(n), dim(8)}, type);
-    any_op const batches = contraction_with{contraction("bik,bkj->bij"), false, true, false};
+    op::any_op const batches = op::contraction_with{contraction("bik,bkj->bij"), false, true, false};
     std::vector<std::vector<Number>> const three{numbers(Number{}, p), numbers(Number{}, q), numbers(Number{}, c)};
     std::vector<std::vector<Number>> const factors{three[0], three[1]};
     auto const each = run_there<Number>(reference, contraction("bik,bkj->bij"), {p, q}, factors, {c});
     auto const all = run_there<Number>(reference, add{}, {c, c}, std::vector<std::vector<Number>>{three[2], each[0]}, {c});
     for (int place : {-1, 2}) same(batches, run_there<Number>(policy, batches, {p, q, c}, three, {c}, place), all);
-    any_op const numbers_only = contraction_with{contraction("i,i->i"), false, true, false};
+    op::any_op const numbers_only = op::contraction_with{contraction("i,i->i"), false, true, false};
     std::vector<std::vector<Number>> const lines{numbers(Number{}, b), numbers(Number{}, b), numbers(Number{}, b)};
     auto const prod = run_there<Number>(reference, mul{}, {b, b}, std::vector<std::vector<Number>>{lines[0], lines[1]}, {b});
     auto const line = run_there<Number>(reference, add{}, {b, b}, std::vector<std::vector<Number>>{lines[2], prod[0]}, {b});
@@ -226,9 +227,9 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
     for (int kind = 0; kind < 12; ++kind) {
       bool const layer = kind < 8, plus = kind % 2, gamma = kind / 2 % 2, beta = kind / 4 % 2 && layer;
       if (rows > 100 && (gamma || beta)) continue;     // many rows are for dx, whose rows may then be held by less
-      any_op const of_x = layer ? any_op(layernorm_grad_x{}) : any_op(rmsnorm_grad_x{}),
-                   of_gamma = layer ? any_op(layernorm_grad_gamma{}) : any_op(rmsnorm_grad_gamma{}),
-                   fused = norm_grads{1e-5, layer, plus, gamma, beta};
+      op::any_op const of_x = layer ? op::any_op(layernorm_grad_x{}) : op::any_op(rmsnorm_grad_x{}),
+                   of_gamma = layer ? op::any_op(layernorm_grad_gamma{}) : op::any_op(rmsnorm_grad_gamma{}),
+                   fused = op::norm_grads{1e-5, layer, plus, gamma, beta};
       shape const x = typed({dim(rows), dim(n)}, type), g = typed({dim(n)}, type);
       std::vector<shape> in{x, x, g};
       std::vector<std::vector<Number>> operands{numbers(Number{}, x), numbers(Number{}, x), numbers(Number{}, g)};
@@ -285,7 +286,7 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
       given.push_back(bytes_of(x.back()));
     }
     attention const forward{s.heads, s.causal};
-    attention_with_lse const keeping{s.heads, s.causal};
+    op::attention_with_lse const keeping{s.heads, s.causal};
     auto const got = run_bytes(policy, keeping, {q, k, k}, {given[1], given[2], given[3]}, {q, lse}, {sizeof(Number), sizeof(wide)});
     auto const y = numbers_in<Number>(got[0]), want = run_there<Number>(reference, forward, {q, k, k},
                                                                         std::vector<std::vector<Number>>(x.begin() + 1, x.end()), {q})[0];
@@ -296,7 +297,7 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
       return most;
     };
     CHECK(worst(y, want) <= tolerance);
-    if constexpr (!scalar_traits<wide>::exact) {
+    if constexpr (!exec::scalar_traits<wide>::exact) {
       std::vector<wide> straight;
       for (i64 b = 0; b < s.batches; ++b) for (i64 h = 0; h < s.heads; ++h) for (i64 i = 0; i < s.queries; ++i) {
         double sum = 0;
@@ -313,7 +314,7 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
     }
     auto const gradients = run_there<Number>(reference, attention_grad{s.heads, s.causal}, {q, q, k, k}, x, {q, k, k});
     given.insert(given.end(), got.begin(), got.end());
-    auto const from_lse = run_bytes(policy, attention_grad_from_lse{s.heads, s.causal}, {q, q, k, k, q, lse}, given, {q, k, k},
+    auto const from_lse = run_bytes(policy, op::attention_grad_from_lse{s.heads, s.causal}, {q, q, k, k, q, lse}, given, {q, k, k},
                                     std::vector<std::size_t>(3, sizeof(Number)));
     for (std::size_t n = 0; n < 3; ++n) CHECK(worst(numbers_in<Number>(from_lse[n]), gradients[n]) <= tolerance);
     if (s.queries != s.keys) continue;

@@ -8,16 +8,16 @@
 namespace tests {
 
 /// Every law of the concept, on one value of the model.
-template <tensorpar::topology G> void check_topology_laws(G const& g) {
-  int const n = tensorpar::node_count(g);
+template <tensorpar::graph::topology G> void check_topology_laws(G const& g) {
+  int const n = tensorpar::graph::node_count(g);
   CHECK(n >= 0);
-  CHECK(tensorpar::node_count(g) == n);
+  CHECK(tensorpar::graph::node_count(g) == n);
   std::set<std::pair<int, int>> forward, backward;
   for (int v = 0; v < n; ++v) {
     std::vector<int> first, second;
-    auto&& one = tensorpar::predecessors(g, v);
+    auto&& one = tensorpar::graph::predecessors(g, v);
     for (auto const& u : one) first.push_back(static_cast<int>(u));
-    auto&& two = tensorpar::predecessors(g, v);
+    auto&& two = tensorpar::graph::predecessors(g, v);
     for (auto const& u : two) second.push_back(static_cast<int>(u));
     CHECK(first == second);
     for (int u : first) {
@@ -26,9 +26,9 @@ template <tensorpar::topology G> void check_topology_laws(G const& g) {
       backward.emplace(u, v);
     }
   }
-  if constexpr (tensorpar::bidirectional_topology<G>) {
+  if constexpr (tensorpar::graph::bidirectional_topology<G>) {
     for (int u = 0; u < n; ++u) {
-      auto&& after = tensorpar::successors(g, u);
+      auto&& after = tensorpar::graph::successors(g, u);
       for (auto const& v : after) forward.emplace(u, static_cast<int>(v));
     }
     CHECK(forward == backward);

@@ -11,7 +11,7 @@ namespace tests {
 using namespace tensorpar;
 
 /// What was written is read again, at any offset; nothing may be written nowhere; fresh memory is zero and aligned.
-template <memory_policy M> void check_bytes(M const& m, unsigned seed) {
+template <exec::memory_policy M> void check_bytes(M const& m, unsigned seed) {
   std::mt19937 draw(seed);
   m.write(nullptr, nullptr, 0);                                                         // an empty tensor has no address
   m.read(nullptr, nullptr, 0);
@@ -38,16 +38,16 @@ template <memory_policy M> void check_bytes(M const& m, unsigned seed) {
 }
 
 /// Boxes are moved and added as host_memory does it, to the bit.
-template <class S, memory_policy M> void check_boxes(M const& m, unsigned seed) {
+template <class S, exec::memory_policy M> void check_boxes(M const& m, unsigned seed) {
   std::mt19937 draw(seed);
   for (int trial = 0; trial < 60; ++trial) {
-    tensor_block from, to, box;
+    op::tensor_block from, to, box;
     from.rank = to.rank = box.rank = 1 + trial % 4;
     for (int d = 0; d < box.rank; ++d) {
       auto const some = [&](i64 n) { return static_cast<i64>(draw()) % n; };
       i64 const whole = box.global[d] = from.global[d] = to.global[d] = 1 + some(9);
       i64 const at = box.offset[d] = some(whole), len = box.local[d] = 1 + some(whole - at);
-      for (tensor_block* b : {&from, &to}) {
+      for (op::tensor_block* b : {&from, &to}) {
         b->offset[d] = some(at + 1);
         b->local[d] = at + len - b->offset[d] + some(whole - at - len + 1);
       }
@@ -60,7 +60,7 @@ template <class S, memory_policy M> void check_boxes(M const& m, unsigned seed) 
     m.write(p, a.data(), an);
     m.write(q, b.data(), bn);
     for (bool adds : {false, true}) {
-      host_memory{}.move_box(box, from, a.data(), to, b.data(), adds);
+      exec::host_memory{}.move_box(box, from, a.data(), to, b.data(), adds);
       m.move_box(box, from, reinterpret_cast<S const*>(p), to, reinterpret_cast<S*>(q), adds);
     }
     m.read(got.data(), q, bn);

@@ -26,7 +26,8 @@ template <class Real> std::string kinds_of(std::vector<dense<Real>> const& y) {
   }
   return r;
 }
-template <class Policy> std::string kinds_by(any_op const& o, operands_of_double const& x, step_state const& state) {
+template <class Policy>
+std::string kinds_by(tensorpar::op::any_op const& o, operands_of_double const& x, tensorpar::exec::step_state const& state) {
   return kinds_of(run_whole<Policy>(o, as<typename Policy::scalar_type>(x), state));
 }
 
@@ -34,7 +35,7 @@ template <class Policy> std::string kinds_by(any_op const& o, operands_of_double
 /// numbers, NaN and both infinities, at drawn elements.
 template <class Reference, class Visit> void each_bad_call(int elements, u64 seed, Visit&& visit) {
   std::mt19937_64 r(seed);
-  each_call<Reference>([&](any_op const& o, operands_of_double operands, step_state const& state) {
+  each_call<Reference>([&](tensorpar::op::any_op const& o, operands_of_double operands, tensorpar::exec::step_state const& state) {
     for (std::size_t k = 0; k < operands.size(); ++k) {
       std::size_t const n = operands[k].real.size();
       for (std::size_t turn = 0; turn < std::min(n, static_cast<std::size_t>(elements)); ++turn) {
@@ -51,13 +52,14 @@ template <class Reference, class Visit> void each_bad_call(int elements, u64 see
 }
 
 /// At drawn elements of every operand of every operator. Reference: over double.
-template <compute_policy Policy, compute_policy Reference> void check_non_finite(int elements = test_effort::cases(3)) {
+template <tensorpar::exec::compute_policy Policy, tensorpar::exec::compute_policy Reference>
+void check_non_finite(int elements = test_effort::cases(3)) {
   int tried = 0;
-  each_bad_call<Reference>(elements, 3, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k,
-                                            std::size_t e) {
+  each_bad_call<Reference>(elements, 3, [&](tensorpar::op::any_op const& o, operands_of_double const& x,
+                                            tensorpar::exec::step_state const& state, std::size_t k, std::size_t e) {
     std::string const want = kinds_by<Reference>(o, x, state), got = kinds_by<Policy>(o, x, state);
-    CHECK_MESSAGE(got == want, (spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e) + " of operand " +
-                                std::to_string(k) + ": " + got + "instead of " + want));
+    CHECK_MESSAGE(got == want, (tensorpar::op::spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e)
+                                + " of operand " + std::to_string(k) + ": " + got + "instead of " + want));
     ++tried;
   });
   CHECK(tried > 300 * elements);

@@ -34,9 +34,9 @@ inline constexpr loop_attribute loop_attributes[] = {
     {"packed_attention", "heads", 'e'},      {"packed_attention_grad", "heads", 'e'},
     {"packed_attention_with_lse", "heads", 'e'}, {"packed_attention_grad_from_lse", "heads", 'e'},
 };
-inline any_op part_of(any_op o, char letter, i64 parts) {
+inline op::any_op part_of(op::any_op o, char letter, i64 parts) {
   if (o.op->first) {
-    any_op within = o;
+    op::any_op within = o;
     within.op = o.op->first;
     within = part_of(within, letter, parts);
     within.op = o.op;
@@ -48,21 +48,21 @@ inline any_op part_of(any_op o, char letter, i64 parts) {
   return o;
 }
 
-inline std::vector<shape> results_of(any_op const& o, std::vector<shape> const& in) {
-  inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
-  INFO(spell(o), ": ", std::string(r.rule ? r.rule : "fine"));
+inline std::vector<shape> results_of(op::any_op const& o, std::vector<shape> const& in) {
+  op::inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
+  INFO(op::spell(o), ": ", std::string(r.rule ? r.rule : "fine"));
   REQUIRE(r.ok());
   return std::vector<shape>(r.out, r.out + r.n);
 }
-inline std::vector<shape> weights_of(any_op const& o, std::vector<shape> const& in) {
-  weight_list const w = o.op->weights(o.attr, {in.data(), static_cast<int>(in.size())});
+inline std::vector<shape> weights_of(op::any_op const& o, std::vector<shape> const& in) {
+  op::weight_list const w = o.op->weights(o.attr, {in.data(), static_cast<int>(in.size())});
   std::vector<shape> r;
   for (int i = 0; i < w.n; ++i) r.push_back(w.w[i].type);
   return r;
 }
 inline std::string text_of(std::vector<shape> const& v) {
   std::string s;
-  for (shape const& x : v) s += spell(x) + " ";
+  for (shape const& x : v) s += op::spell(x) + " ";
   return s;
 }
 inline bool same_extents(std::vector<shape> const& a, std::vector<shape> const& b) {
@@ -75,14 +75,14 @@ inline bool same_extents(std::vector<shape> const& a, std::vector<shape> const& 
 }
 
 /// Every law; returns how many splits were tried.
-inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
-  INFO(spell(o), " on ", text_of(in));
+inline int check_operator_laws(op::any_op const& o, std::vector<shape> const& in) {
+  INFO(op::spell(o), " on ", text_of(in));
   auto const out = results_of(o, in), weights = weights_of(o, in);
   // deterministic, and as many activations as it says
   CHECK(same_extents(out, results_of(o, in)));
   CHECK((o.op->arity < 0 || o.op->arity == static_cast<int>(in.size())));
   // equality and hash follow the attributes
-  any_op copy = o;
+  op::any_op copy = o;
   CHECK(copy == o);
   CHECK(copy.hash() == o.hash());
   for (int i = 0; i < o.op->attrs; ++i) {
@@ -97,13 +97,13 @@ inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
 
   std::vector<shape> all = in;
   all.insert(all.end(), weights.begin(), weights.end());
-  iteration_space const space = space_of(o, all, out);
+  ir::iteration_space const space = ir::space_of(o, all, out);
   // every axis of every operand and result belongs to exactly one loop
   auto covered = [&](std::vector<shape> const& tensors, bool result) {
     for (std::size_t k = 0; k < tensors.size(); ++k)
       for (int a = 0; a < tensors[k].rank; ++a) {
         int loops_here = 0;
-        for (node_loop const& l : space.loops) loops_here += (result ? l.out[k] : l.in[k]) == a;
+        for (ir::node_loop const& l : space.loops) loops_here += (result ? l.out[k] : l.in[k]) == a;
         INFO("axis ", a, " of ", result ? "result " : "operand ", k);
         CHECK(loops_here == 1);
       }
@@ -120,7 +120,7 @@ inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
       }
     return tensors;
   };
-  for (node_loop const& l : space.loops) {
+  for (ir::node_loop const& l : space.loops) {
     CHECK(l.units >= 1);
     bool stands_in_result = false;
     for (int a : l.out) stands_in_result = stands_in_result || a >= 0;
@@ -128,7 +128,7 @@ inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
     for (i64 parts = 2; parts <= l.units; ++parts) {
       if (l.units % parts) continue;
       INFO("loop ", std::string(1, l.letter), " in ", parts, " parts");
-      any_op const part = part_of(o, l.letter, parts);
+      op::any_op const part = part_of(o, l.letter, parts);
       std::vector<shape> const some = divided(all, l.in, parts),
                                activations(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(in.size()));
       auto const got = results_of(part, activations), expected = divided(out, l.out, parts);
@@ -143,18 +143,18 @@ inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
 }
 
 /// load(save(o)) == o, for every attribute, whatever its value.
-template <operator_ Op> void check_attribute_laws(Op const& o) {
-  any_op const e(o);
+template <op::operator_ Op> void check_attribute_laws(Op const& o) {
+  op::any_op const e(o);
   Op const back = e.as<Op>();
-  CHECK(any_op(back) == e);
+  CHECK(op::any_op(back) == e);
   CHECK(e.is<Op>());
-  CHECK(e.op->attrs == attr_count<Op>());
-  CHECK(attr_count<Op>() <= max_attrs);
-  any_op f = e;
+  CHECK(e.op->attrs == op::attr_count<Op>());
+  CHECK(op::attr_count<Op>() <= op::max_attrs);
+  op::any_op f = e;
   for (int i = 0; i < f.op->attrs; ++i) {
     f.attr[i] = f.op->attr_kind(i) == 'b' ? 1 - f.attr[i] : f.op->attr_kind(i) == 'f' ? std::bit_cast<i64>(0.125 + i) : 37 + i;
   }
-  CHECK(any_op(f.as<Op>()) == f);
+  CHECK(op::any_op(f.as<Op>()) == f);
 }
 
 }  // namespace tests

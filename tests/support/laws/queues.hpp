@@ -11,7 +11,7 @@ namespace tests {
 using namespace tensorpar;
 
 /// A number goes round three queues, each of which adds one and copies it on: marks alone keep that in order.
-template <queued_memory M> void check_marks(M const& m, int turns) {
+template <exec::queued_memory M> void check_marks(M const& m, int turns) {
   constexpr i64 n = 5000;
   std::vector<std::int32_t> const ones(n, 1);
   i64 const bytes = n * 4;
@@ -26,7 +26,7 @@ template <queued_memory M> void check_marks(M const& m, int turns) {
   auto* const one = reinterpret_cast<std::int32_t*>(m.allocate(bytes));
   m.write(one, ones.data(), bytes);
   m.set(ended[0]);
-  tensor_block line;
+  op::tensor_block line;
   line.rank = 1;
   line.local[0] = line.global[0] = n;
   for (int turn = 0; turn < turns; ++turn)
@@ -47,7 +47,7 @@ template <queued_memory M> void check_marks(M const& m, int turns) {
 }
 
 /// What is written down is not done, and every replay does it with the numbers that are there then.
-template <recording_memory M> void check_recordings(M const& m) {
+template <exec::recording_memory M> void check_recordings(M const& m) {
   constexpr i64 n = 1000;
   i64 const bytes = n * 4;
   auto* const sum = reinterpret_cast<std::int32_t*>(m.allocate(bytes));
@@ -58,7 +58,7 @@ template <recording_memory M> void check_recordings(M const& m) {
     return r;
   };
   m.begin_recording();
-  for (int k = 0; k < 3; ++k) m.move_box(line_block(n), line_block(n), term, line_block(n), sum, true);
+  for (int k = 0; k < 3; ++k) m.move_box(exec::line_block(n), exec::line_block(n), term, exec::line_block(n), sum, true);
   typename M::recording r = m.end_recording();
   CHECK(whole() == std::vector<std::int32_t>(n, 0));
   std::int32_t want = 0;

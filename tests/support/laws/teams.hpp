@@ -8,9 +8,9 @@ namespace tests {
 inline double distance(float a, float b) { return std::fabs(static_cast<double>(a) - b) / (1 + std::fabs(static_cast<double>(b))); }
 
 /// Every call by both policies, over one scalar. Reports what is further off than the tolerance; equal calls give equal bits.
-template <compute_policy Policy, compute_policy Reference> void check_agreement(double tolerance) {
+template <tensorpar::exec::compute_policy Policy, tensorpar::exec::compute_policy Reference> void check_agreement(double tolerance) {
   std::set<std::string> seen;
-  each_call<Reference>([&](any_op const& o, auto const& operands, step_state const& state) {
+  each_call<Reference>([&](tensorpar::op::any_op const& o, auto const& operands, tensorpar::exec::step_state const& state) {
     auto const want = run_whole<Reference>(o, operands, state), got = run_whole<Policy>(o, operands, state);
     REQUIRE(got.size() == want.size());
     double worst = 0;
@@ -22,8 +22,8 @@ template <compute_policy Policy, compute_policy Reference> void check_agreement(
         worst = off <= worst ? worst : off;                    // NaN counts as off
       }
     }
-    CHECK_MESSAGE(worst <= tolerance, (spell(o) + " is off by " + std::to_string(worst)));
-    CHECK_MESSAGE(run_whole<Policy>(o, operands, state) == got, (spell(o) + " is not deterministic"));
+    CHECK_MESSAGE(worst <= tolerance, (tensorpar::op::spell(o) + " is off by " + std::to_string(worst)));
+    CHECK_MESSAGE(run_whole<Policy>(o, operands, state) == got, (tensorpar::op::spell(o) + " is not deterministic"));
     seen.insert(std::string(o.op->name));
   });
   CHECK(seen == names_of_all());
@@ -31,7 +31,7 @@ template <compute_policy Policy, compute_policy Reference> void check_agreement(
 
 /// A table's gradient from more indices than any kernel takes at once, with few rows that are named much more often than others; of all of
 /// the table, and of parts by rows, in the order of the indices: the same bits.
-template <compute_policy Policy> void check_many_indices() {
+template <tensorpar::exec::compute_policy Policy> void check_many_indices() {
   using scalar = typename Policy::scalar_type;
   std::mt19937_64 r(3);
   i64 const rows = 40, columns = 5;
@@ -47,7 +47,8 @@ template <compute_policy Policy> void check_many_indices() {
           scalar& y = want[static_cast<std::size_t>(index.index[static_cast<std::size_t>(i)] * columns + k)];
           y = y + d.real[static_cast<std::size_t>(i / length * columns + k)];
         }
-      any_op const op = length > 1 ? any_op(embedding_bag_grad{rows}) : any_op(embedding_grad{rows});
+      tensorpar::op::any_op const op = length > 1 ? tensorpar::op::any_op(embedding_bag_grad{rows})
+          : tensorpar::op::any_op(embedding_grad{rows});
       CHECK(run_whole<Policy>(op, {d, index})[0].real == want);
       for (int part = 0; part < 4; ++part) {
         auto const some = run_blocks<Policy>(op, {d, index}, {piece_of(whole(shape{dim(rows), dim(columns)}), 0, part, 4)})[0].real;
@@ -58,7 +59,7 @@ template <compute_policy Policy> void check_many_indices() {
 }
 
 /// A label and an index out of range are errors that name operator and number, also where kernels are not waited for.
-template <compute_policy Policy> void check_index_faults() {
+template <tensorpar::exec::compute_policy Policy> void check_index_faults() {
   using scalar = typename Policy::scalar_type;
   std::mt19937_64 r(2);
   for (sample const& s : {sample{cross_entropy{}, {{4, 8}, ints({4})}, 8}, sample{embedding{8, 4}, {ints({3}), {8, 4}}, 8},

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// One thing that every process of a run must have alike: what it is called, and its value as a number, a
 /// real number's bits, or a hash.
@@ -113,7 +113,7 @@ inline std::string who_has(shared_fact const& f, std::vector<u64> const& values,
 
 /// Throws `error`, on every process, unless all have come from the same function. Collective.
 template <class World> void require_same_call(World& h, run_seats const& s, std::string const& where) {
-  std::vector<u64> const calls = words_of_all_ranks(h, s, {name_hash(where)});
+  std::vector<u64> const calls = words_of_all_ranks(h, s, {core::name_hash(where)});
   auto const other = std::find_if(calls.begin(), calls.end(), [&](u64 x) { return x != calls[0]; });
   if (other == calls.end()) return;
   int const rank = static_cast<int>(other - calls.begin());
@@ -180,7 +180,7 @@ void agree(World& h, run_seats const& s, std::exception_ptr const& mine, u64 dig
     if (mine) std::rethrow_exception(mine);
     return;
   }
-  u64 const hash = hasher{}.add(digest).add(std::string_view(where)).value();
+  u64 const hash = core::hasher{}.add(digest).add(std::string_view(where)).value();
   double const word = mine ? 0 : 1 + static_cast<double>(hash >> 12);          // below 2^53: exact
   std::vector<double> const all = of_all_ranks(h, s, {word});
   std::vector<char> failed;
@@ -200,10 +200,10 @@ void on_all(Run const& run, std::string const& where, F const& f, bool anew = fa
   else f();
 }
 inline u64 digest_of(std::vector<shared_fact> const& facts) {
-  hasher h;
+  core::hasher h;
   for (shared_fact const& f : facts) h.add(f.value);
   return h.value();
 }
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

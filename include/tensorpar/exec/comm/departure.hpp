@@ -5,7 +5,7 @@
 #include <string>
 #include <tensorpar/exec/comm/processes.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// A member of what takes part in a run of several processes, made after its world. Where it ends because an
 /// exception passes through, or behind one that all processes got and this one caught, and the world has
@@ -37,4 +37,4 @@ template <class World> class departure {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tensorpar/core/error.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Reads one list. A name is text and any number of brackets, which hold numbers and ranges of numbers;
 /// commas part names, and what stands in several brackets is combined, the last one running fastest. A number
@@ -81,4 +81,4 @@ inline std::string first_host(std::string_view list, char const* where = "SLURM_
   return host_list(list, where).first();
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -47,7 +47,7 @@ inline constexpr launcher slurm{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
 /// What launchers have said, once it is clear which of them started this process and which of them started
 /// that one.
 template <class Get> struct launch_rules {
-  launch_reader<Get> env;
+  exec::detail::launch_reader<Get> env;
   static constexpr int most = 1 << 24;
 
   struct place { int rank, size; };
@@ -132,7 +132,7 @@ template <class Get> struct launch_rules {
   }
   /// MASTER_ADDR, which may hold a port, and MASTER_PORT.
   void read_master(launch& r, char const* address) const {
-    host_and_port const at = read_place(address, "MASTER_ADDR");
+    exec::detail::host_and_port const at = exec::detail::read_place(address, "MASTER_ADDR");
     r.address = at.host;
     r.port = at.port;
     if (!env.has("MASTER_PORT") && (at.port || r.size == 1)) return;
@@ -144,7 +144,7 @@ template <class Get> struct launch_rules {
   void read_slurm_hosts(launch& r, char const* hosts) const {
     char const* const job =
         env.has("SLURM_JOB_ID") || !env.has("SLURM_JOBID") ? "SLURM_JOB_ID" : "SLURM_JOBID";
-    r.address = first_host(hosts);
+    r.address = exec::detail::first_host(hosts);
     r.port = env.has("MASTER_PORT") ? env.number("MASTER_PORT", slurm.by, 1, 65535)
                                     // a federation's are large
                                     : 10000 + static_cast<int>(env.whole(job, slurm.by, 0, ~u64{0}) % 20000);
@@ -173,7 +173,7 @@ template <class Get> struct launch_rules {
 /// started, and Slurm's words about tasks that became another launcher.
 template <class Get> launch read_launch(Get const& get) {
   detail::launch_rules<Get> const rules{{get}};
-  detail::launch_reader<Get> const& env = rules.env;
+  exec::detail::launch_reader<Get> const& env = rules.env;
   launch r;
   if (detail::launcher const* const own = rules.starter()) {
     if (own == &detail::prrte && !env.has(own->size))

@@ -7,7 +7,7 @@
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// A host, and a port there; 0: none is said.
 struct host_and_port {
@@ -82,4 +82,4 @@ template <class Get> struct launch_reader {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -9,12 +9,12 @@
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 
 /// The part of block b that belongs to member i of n along axis d.
-inline tensor_block part_along(tensor_block b, int d, i64 i, i64 n) {
+inline op::tensor_block part_along(op::tensor_block b, int d, i64 i, i64 n) {
   b.local[d] /= n;
   b.offset[d] += b.local[d] * i;
   return b;
@@ -38,19 +38,19 @@ inline ordered_group order(std::vector<int> const& members) {
 /// What a device prepares once for a reshard task, so that a step only moves data.
 struct prepared_move {
   detail::ordered_group group;
-  tensor_block before, after;          // this device's boxes; rank -1 where it has none
-  std::vector<transfer> transfers;     // exchange: those that this device takes part in, in global order
+  op::tensor_block before, after;          // this device's boxes; rank -1 where it has none
+  std::vector<ir::transfer> transfers;     // exchange: those that this device takes part in, in global order
 };
-inline prepared_move prepare_move(reshard_step const& m, shape const& s, int device) {
+inline prepared_move prepare_move(ir::reshard_step const& m, shape const& s, int device) {
   prepared_move p;
   auto const b = m.before.coordinates(device), a = m.after.coordinates(device);
   p.before.rank = p.after.rank = -1;
-  if (!b.empty()) p.before = block_of(m.before, s, b);
-  if (!a.empty()) p.after = block_of(m.after, s, a);
-  if (m.kind == reshard_kind::exchange) {
-    for (transfer const& t : transfers(m, s))
+  if (!b.empty()) p.before = ir::block_of(m.before, s, b);
+  if (!a.empty()) p.after = ir::block_of(m.after, s, a);
+  if (m.kind == ir::reshard_kind::exchange) {
+    for (ir::transfer const& t : ir::transfers(m, s))
       if (t.from == device || t.to == device) p.transfers.push_back(t);
-  } else if (m.kind != reshard_kind::slice) {
+  } else if (m.kind != ir::reshard_kind::slice) {
     p.group = detail::order(m.members(device));
   }
   return p;
@@ -62,21 +62,22 @@ inline prepared_move prepare_move(reshard_step const& m, shape const& s, int dev
 /// receives. Communication failures propagate as the communicator's exception.
 template <class S, class Comm, memory_policy Memory = host_memory>
   requires full_communicator<Comm, S>
-void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm,
+void run_move(ir::reshard_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm,
               std::optional<typename Comm::group> const& group, int tag = 0, Memory const& memory = {}) {
   using detail::part_along;
-  auto const copy = [&](tensor_block const& box, tensor_block const& from, S const* a, tensor_block const& to,
+  auto const copy = [&](op::tensor_block const& box, op::tensor_block const& from, S const* a,
+                        op::tensor_block const& to,
                         S* b, bool adds = false) { memory.move_box(box, from, a, to, b, adds); };
   i64 const n = static_cast<i64>(p.group.devices.size());
   switch (m.kind) {
-    case reshard_kind::slice: copy(p.after, p.before, src, p.after, dst); return;
-    case reshard_kind::all_reduce: comm.all_reduce(*group, src, dst, p.before.elements()); return;
-    case reshard_kind::reduce_scatter: {
+    case ir::reshard_kind::slice: copy(p.after, p.before, src, p.after, dst); return;
+    case ir::reshard_kind::all_reduce: comm.all_reduce(*group, src, dst, p.before.elements()); return;
+    case ir::reshard_kind::reduce_scatter: {
       S const* in = src;
-      if (!parts_contiguous(m, p.before.local_shape(), m.to_dim)) {
+      if (!ir::parts_contiguous(m, p.before.local_shape(), m.to_dim)) {
         i64 const chunk = p.before.elements() / n;
         for (i64 k = 0; k < n; ++k) {
-          tensor_block const part =
+          op::tensor_block const part =
               part_along(p.before, m.to_dim, p.group.place[idx(k)], n);
           copy(part, p.before, src, part, pack + k * chunk);
         }
@@ -85,27 +86,27 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
       comm.reduce_scatter(*group, in, dst, p.after.elements());
       return;
     }
-    case reshard_kind::all_gather: {
-      bool const direct = parts_contiguous(m, p.after.local_shape(), m.from_dim);
+    case ir::reshard_kind::all_gather: {
+      bool const direct = ir::parts_contiguous(m, p.after.local_shape(), m.from_dim);
       i64 const chunk = p.before.elements();
       comm.all_gather(*group, src, direct ? dst : pack, chunk);
       if (!direct)
         for (i64 k = 0; k < n; ++k) {
-          tensor_block const part =
+          op::tensor_block const part =
               part_along(p.after, m.from_dim, p.group.place[idx(k)], n);
           copy(part, part, pack + k * chunk, p.after, dst);
         }
       return;
     }
-    case reshard_kind::all_to_all: {
+    case ir::reshard_kind::all_to_all: {
       i64 const chunk = p.before.elements() / n;
-      bool const direct_in = parts_contiguous(m, p.before.local_shape(), m.to_dim),
-                 direct_out = parts_contiguous(m, p.after.local_shape(), m.from_dim);
+      bool const direct_in = ir::parts_contiguous(m, p.before.local_shape(), m.to_dim),
+                 direct_out = ir::parts_contiguous(m, p.after.local_shape(), m.from_dim);
       S const* in = src;
       S* out = dst;
       if (!direct_in) {
         for (i64 k = 0; k < n; ++k) {
-          tensor_block const part =
+          op::tensor_block const part =
               part_along(p.before, m.to_dim, p.group.place[idx(k)], n);
           copy(part, p.before, src, part, pack + k * chunk);
         }
@@ -115,14 +116,14 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
       comm.all_to_all(*group, in, out, chunk);
       if (!direct_out)
         for (i64 k = 0; k < n; ++k) {
-          tensor_block const part =
+          op::tensor_block const part =
               part_along(p.after, m.from_dim, p.group.place[idx(k)], n);
           copy(part, part, out + k * chunk, p.after, dst);
         }
       return;
     }
-    case reshard_kind::exchange:
-      for (transfer const& t : p.transfers) {
+    case ir::reshard_kind::exchange:
+      for (ir::transfer const& t : p.transfers) {
         i64 const count = t.box.elements();
         if (t.from == t.to) {
           copy(t.box, p.before, src, p.after, dst, t.adds);
@@ -138,4 +139,4 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
   }
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -57,7 +57,7 @@ class mpi {
   int rank() const { return world_->rank(); }
   int size() const { return world_->size(); }
 
-  group make_group(slice<int> members) { return group(&world_->group_of(members)); }
+  group make_group(core::slice<int> members) { return group(&world_->group_of(members)); }
 
   void barrier(group const& g) { world_->open(*g.state_, world::call::barrier, 0, 0); }
 

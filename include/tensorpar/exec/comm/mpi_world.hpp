@@ -89,7 +89,7 @@ class mpi_world {
 
   /// Collective over the members. Throws `error` unless they are sorted, distinct, in range and contain this
   /// process's rank.
-  group_state& group_of(slice<int> members) {
+  group_state& group_of(core::slice<int> members) {
     std::string const me = "rank " + std::to_string(rank());
     bool found = false;
     for (int i = 0; i < members.n; ++i) {

@@ -13,14 +13,14 @@ namespace tensorpar::compute {
 /// the work is done the device sleeps. So many devices on few cores behave like devices of their own, and a
 /// measured step can be compared with a simulated one whose cost model says the same. Precondition of a fair
 /// comparison: the work itself takes less than its price on the cores at hand.
-template <compute_policy Policy, double (*Seconds)(any_op const&, shapes, shapes)> struct paced {
+template <exec::compute_policy Policy, double (*Seconds)(op::any_op const&, shapes, shapes)> struct paced {
   using scalar_type = typename Policy::scalar_type;
   Policy policy;
 
   static std::string name() requires requires { std::string(Policy::name()); } { return Policy::name(); }
-  static bool supports(any_op const& o) { return Policy::supports(o); }
-  static i64 workspace(any_op const& o, shapes in, shapes out) { return Policy::workspace(o, in, out); }
-  void run(kernel_call const& c) const {
+  static bool supports(op::any_op const& o) { return Policy::supports(o); }
+  static i64 workspace(op::any_op const& o, shapes in, shapes out) { return Policy::workspace(o, in, out); }
+  void run(exec::kernel_call const& c) const {
     auto const start = std::chrono::steady_clock::now();
     policy.run(c);
     std::vector<shape> in, out;

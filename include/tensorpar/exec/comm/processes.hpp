@@ -9,7 +9,7 @@
 #include <tensorpar/core/index.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A world whose ranks live in several processes, each of which drives its own.
 ///
@@ -83,4 +83,4 @@ template <class World> void require_one_program(World& h, std::vector<int> const
 }
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

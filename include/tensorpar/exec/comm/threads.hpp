@@ -26,7 +26,7 @@ class threads {
   int rank() const { return rank_; }
   int size() const { return world_->size(); }
 
-  group make_group(slice<int> members) { return {*world_, members, rank_}; }
+  group make_group(core::slice<int> members) { return {*world_, members, rank_}; }
 
   void barrier(group const& g) {
     world_->open(g.state(), g.index(), {"barrier", 0, 0, -1, nullptr, nullptr});

@@ -87,7 +87,7 @@ class threads_world {
 
   /// O(members * log groups). Throws `error` unless members are sorted, distinct, in range and contain
   /// `rank`.
-  group_state& group_of(slice<int> members, int rank) {
+  group_state& group_of(core::slice<int> members, int rank) {
     bool found = false;
     for (int i = 0; i < members.n; ++i) {
       if (members[i] < 0 || members[i] >= size() || (i && members[i] <= members[i - 1]))
@@ -303,7 +303,7 @@ class threads_world {
 class threads_group {
  public:
   /// Throws as `threads_world::group_of`.
-  threads_group(threads_world& h, slice<int> members, int rank) : state_(&h.group_of(members, rank)) {
+  threads_group(threads_world& h, core::slice<int> members, int rank) : state_(&h.group_of(members, rank)) {
     while (member(index_) != rank) ++index_;
   }
   int size() const { return static_cast<int>(state_->members.size()); }

@@ -8,7 +8,7 @@
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// One message of a step.
 struct planned_message {
@@ -41,12 +41,13 @@ inline traffic traffic_of(program const& q, std::vector<char> const* only = null
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& t = q.tasks[i];
     if (only && !(*only)[i]) continue;
-    if (t.kind == task_kind::compute || t.kind == task_kind::receive || t.step.kind == reshard_kind::slice)
+    if (t.kind == task_kind::compute || t.kind == task_kind::receive ||
+        t.step.kind == ir::reshard_kind::slice)
       continue;
-    if (t.step.kind == reshard_kind::exchange) {
+    if (t.step.kind == ir::reshard_kind::exchange) {
       shape const& whole = q.buffers[idx((t.in.empty() ? t.out : t.in)[0])].type;
-      i64 const bytes = bytes_of(whole.type, q.scalar_bytes);
-      for (transfer const& x : transfers(t.step, whole))
+      i64 const bytes = tensorpar::bytes_of(whole.type, q.scalar_bytes);
+      for (ir::transfer const& x : ir::transfers(t.step, whole))
         if (x.from != x.to) r.messages.push_back({x.from, x.to, message_tag(t, i), x.box.elements(), bytes});
     } else {
       for (int d : t.devices)
@@ -92,4 +93,4 @@ inline std::vector<std::vector<channel>> channel_rounds(traffic const& t, int ra
   return rounds;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -15,7 +15,7 @@ namespace tensorpar::comm {
 /// data is moved and added by the memory alone, in group order, so results have the bits of comm::threads.
 /// Precondition: an address of one rank is good in every rank's memory; `Memory::wait` of a rank covers what
 /// that rank asked for. Scratch: at most 1 MiB of the memory per rank. Messages go through the host.
-template <memory_policy Memory> class virtual_ranks {
+template <exec::memory_policy Memory> class virtual_ranks {
  public:
   using world = threads_world;
   using group = threads_group;
@@ -27,7 +27,7 @@ template <memory_policy Memory> class virtual_ranks {
   }
   int rank() const { return rank_; }
   int size() const { return world_->size(); }
-  group make_group(slice<int> members) { return {*world_, members, rank_}; }
+  group make_group(core::slice<int> members) { return {*world_, members, rank_}; }
 
   void barrier(group const& g) { open<std::byte>(g, "barrier", nullptr, nullptr, 0); }
 
@@ -105,13 +105,14 @@ template <memory_policy Memory> class virtual_ranks {
     world_->meet(g.state(), g.index());
   }
   template <class Element> void copy(Element* to, Element const* from, i64 n, bool adds = false) const {
-    if (to != from && n > 0) memory_.move_box(line_block(n), line_block(n), from, line_block(n), to, adds);
+    if (to != from && n > 0)
+      memory_.move_box(exec::line_block(n), exec::line_block(n), from, exec::line_block(n), to, adds);
   }
   /// to[i - begin] = sum of all members' in[i], in group order. `to` may lie in this member's operand, which
   /// is read last into the scratch.
   template <class Element> void sum(group const& g, i64 begin, i64 end, Element* to) {
     if (begin < end && !scratch_.data())
-      scratch_ = tensorpar::detail::arena_memory<Memory>(scratch_bytes, memory_);
+      scratch_ = exec::detail::arena_memory<Memory>(scratch_bytes, memory_);
     Element* const part = reinterpret_cast<Element*>(scratch_.data());
     i64 const block = scratch_bytes / static_cast<i64>(sizeof(Element));
     for (i64 at = begin; at < end; at += block) {
@@ -125,7 +126,7 @@ template <memory_policy Memory> class virtual_ranks {
   world* world_;
   int rank_;
   Memory memory_;
-  tensorpar::detail::arena_memory<Memory> scratch_{0, memory_};
+  exec::detail::arena_memory<Memory> scratch_{0, memory_};
 };
 
 }  // namespace tensorpar::comm

@@ -3,7 +3,7 @@
 #pragma once
 #include <concepts>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A callable that makes the world of an executor's ranks: `make(ranks)` is a `typename Comm::world`,
 /// returned by value, for worlds are neither copied nor moved. It is called once.
@@ -23,4 +23,4 @@ template <class Comm> struct own_world {
 };
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

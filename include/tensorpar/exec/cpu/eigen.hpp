@@ -17,20 +17,20 @@
 namespace tensorpar {
 
 namespace detail {
-template <class Scalar, class Op> void run_kernel(kernel_call const& c) {
-  kernel<Scalar, Op>::run(c, load<Op>(c.op->attr));
+template <class Scalar, class Op> void run_kernel(exec::kernel_call const& c) {
+  exec::kernel<Scalar, Op>::run(c, op::load<Op>(c.op->attr));
 }
-template <class Scalar, class Op> i64 kernel_workspace(any_op const& o, shapes in, shapes out) {
-  if constexpr (requires(Op const& op) { kernel<Scalar, Op>::workspace(op, in, out); })
-    return kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
+template <class Scalar, class Op> i64 kernel_workspace(op::any_op const& o, shapes in, shapes out) {
+  if constexpr (requires(Op const& op) { exec::kernel<Scalar, Op>::workspace(op, in, out); })
+    return exec::kernel<Scalar, Op>::workspace(op::load<Op>(o.attr), in, out);
   else return 0;
 }
 template <class Scalar> struct kernel_entry {
   u64 id = 0;
-  void (*run)(kernel_call const&) = nullptr;
-  i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
+  void (*run)(exec::kernel_call const&) = nullptr;
+  i64 (*workspace)(op::any_op const&, shapes, shapes) = nullptr;
   template <class Op> static constexpr kernel_entry make() {
-    return {name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>};
+    return {core::name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>};
   }
 };
 }  // namespace detail
@@ -46,21 +46,21 @@ namespace compute {
 /// Compile time: the kernels are some 70 operators of vectorised code. A program of several sources compiles
 /// them once with `extern template class tensorpar::compute::eigen<float>;` in a header and the same line
 /// without `extern` in one source.
-template <class Scalar, class Own = op_set<>> class eigen {
-  static_assert(scalar_lack<Scalar>::value);
+template <class Scalar, class Own = op::op_set<>> class eigen {
+  static_assert(exec::scalar_lack<Scalar>::value);
   static detail::kernel_entry<Scalar> const* find(u64 id);
 
  public:
   using scalar_type = Scalar;
-  static std::string name() { return std::string("eigen<") + scalar_traits<Scalar>::name + ">"; }
-  static bool supports(any_op const& o) { return o.op && find(o.op->id); }
+  static std::string name() { return std::string("eigen<") + exec::scalar_traits<Scalar>::name + ">"; }
+  static bool supports(op::any_op const& o) { return o.op && find(o.op->id); }
   /// Scratch scalars for these local shapes; 0 without a kernel.
-  static i64 workspace(any_op const& o, shapes in, shapes out) {
+  static i64 workspace(op::any_op const& o, shapes in, shapes out) {
     detail::kernel_entry<Scalar> const* e = find(o.op->id);
     return e ? e->workspace(o, in, out) : 0;
   }
   /// Throws `error` for operators without a kernel and for indices in the data that are out of range.
-  void run(kernel_call const& c) const {
+  void run(exec::kernel_call const& c) const {
     detail::kernel_entry<Scalar> const* e = find(c.op->op->id);
     if (!e)
       throw error("no kernel for operator " + std::string(c.op->op->name), "compute::eigen",
@@ -71,7 +71,7 @@ template <class Scalar, class Own = op_set<>> class eigen {
 
 // Not inline: compilers instantiate inline members in spite of `extern template`.
 template <class Scalar, class Own> detail::kernel_entry<Scalar> const* eigen<Scalar, Own>::find(u64 id) {
-  static constexpr auto table = detail::table_of_all<detail::kernel_entry<Scalar>, Own>();
+  static constexpr auto table = exec::detail::table_of_all<detail::kernel_entry<Scalar>, Own>();
   return table.find(id);
 }
 

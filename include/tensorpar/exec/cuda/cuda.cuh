@@ -22,7 +22,7 @@ struct cuda_state {
   std::shared_ptr<cuda_resources> resources;
   cudaStream_t stream;
   bool owned;
-  index_fault* fault = nullptr;                // in host memory that the GPU may write
+  exec::index_fault* fault = nullptr;                // in host memory that the GPU may write
   struct piece {
     std::byte* at = nullptr;
     cudaEvent_t free = nullptr;
@@ -35,7 +35,7 @@ struct cuda_state {
       : gpu(g), resources(std::move(r)), stream(s), owned(own) {
     enter();
     if (own) stream = resources->make_stream(gpu);
-    cudaError_t const status = cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(index_fault),
+    cudaError_t const status = cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(exec::index_fault),
                                              cudaHostAllocMapped | cudaHostAllocPortable);
     if (status != cudaSuccess && own) resources->end_stream(gpu, stream);
     cuda_check(status, "cudaHostAlloc");
@@ -119,7 +119,7 @@ template <class F> void launch_each(cuda_state const& s, i64 n, F const& f) {
 
 /// One element of a box, from one block to another.
 template <class S> struct move_box_at {
-  tensor_block box, from, to;
+  op::tensor_block box, from, to;
   S const* src;
   S* dst;
   bool adds;
@@ -147,7 +147,7 @@ class cuda_memory {
 
  public:
   /// A stream of its own on the GPU that this device of the process gets (exec/comm/launch.hpp).
-  explicit cuda_memory(device_place at)
+  explicit cuda_memory(exec::device_place at)
       : cuda_memory(accelerator_of(read_launch(), at.nth, at_least_one())) {}
   /// Streams, events and memory from `from`: the driver, or what is the caller's.
   explicit cuda_memory(int gpu, std::shared_ptr<cuda_resources> from = std::make_shared<cuda_resources>())
@@ -266,14 +266,14 @@ class cuda_memory {
     cuda_check(cudaStreamSynchronize(stream()), "waiting for cudaMemcpy");
   }
   template <class S>
-  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to,
-                S* dst, bool adds) const {
+  void move_box(op::tensor_block const& box, op::tensor_block const& from, S const* src,
+                op::tensor_block const& to, S* dst, bool adds) const {
     detail::launch_each(*state_, box.elements(), detail::move_box_at<S>{box, from, to, src, dst, adds});
   }
   void wait() const {
     state_->enter();
     cuda_check(cudaStreamSynchronize(stream()), "waiting for the GPU");
-    detail::throw_if_fault(*state_->fault);
+    exec::detail::throw_if_fault(*state_->fault);
   }
 
  private:

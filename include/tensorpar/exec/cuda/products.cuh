@@ -95,13 +95,13 @@ class cuda_products {
   /// False: not for these numbers, strides or sizes. `scratch`: scratch_bytes of the GPU's memory, at a
   /// multiple of 256, or null.
   template <class Scalar, class Result>
-  bool multiply(matrix_products<Scalar, Result> const& p, void* scratch = nullptr) const {
+  bool multiply(exec::matrix_products<Scalar, Result> const& p, void* scratch = nullptr) const {
     return multiply(p, {}, scratch, [] {});
   }
   /// A product and what follows it, or false: then nothing is done, and apart() is how it is to be done.
   template <class Scalar, class Result, class Apart>
-  bool multiply(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e,
-                void* scratch, Apart const& apart) const {
+  bool multiply(exec::matrix_products<Scalar, Result> const& p,
+                exec::product_epilogue<Scalar, Result> const& e, void* scratch, Apart const& apart) const {
     if constexpr (cuda_number<Scalar>::given && cuda_number<Result>::given) {
       i64 const most = i64{1} << 31;
       if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch[0].extent >= most) return false;
@@ -120,8 +120,8 @@ class cuda_products {
 
  private:
   template <class Scalar, class Result, class Apart>
-  bool run(matrix_products<Scalar, Result> const& p, blas_product const& form,
-           product_epilogue<Scalar, Result> const& e, Scalar const* a, Scalar const* b, Result* c,
+  bool run(exec::matrix_products<Scalar, Result> const& p, blas_product const& form,
+           exec::product_epilogue<Scalar, Result> const& e, Scalar const* a, Scalar const* b, Result* c,
            void* scratch, Apart const& apart, std::optional<algorithm>& by) const {
     using number = computed<Scalar>;
     constexpr bool is_double = std::same_as<Scalar, double>, is_float = std::same_as<Scalar, float>;
@@ -228,8 +228,8 @@ class cuda_products {
   /// Is this a product that the library takes wrongly, slowly or not at all? `vector`: a bias, or where sums
   /// go; `aside`: what gelu is taken of, or its slope at.
   template <class Scalar, class Result>
-  static bool declines(matrix_products<Scalar, Result> const& p, blas_product const& form,
-                       product_epilogue<Scalar, Result> const& e, void const* vector, void* aside) {
+  static bool declines(exec::matrix_products<Scalar, Result> const& p, blas_product const& form,
+                       exec::product_epilogue<Scalar, Result> const& e, void const* vector, void* aside) {
     if (std::same_as<Scalar, double> && (aside || vector)) return true;  // documented in part
     if (p.bias && !std::same_as<Scalar, Result>) return true;            // a bias is of the result's type
     if (e.sums && (p.bias || aside)) return true;
@@ -240,7 +240,7 @@ class cuda_products {
            (!std::same_as<Scalar, bfloat16> || aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8);
   }
   template <class Scalar, class Result>
-  static cublasLtEpilogue_t epilogue_of(Scalar const* bias, product_epilogue<Scalar, Result> const& e,
+  static cublasLtEpilogue_t epilogue_of(Scalar const* bias, exec::product_epilogue<Scalar, Result> const& e,
                                         bool swapped) {
     if (e.before) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     if (e.slope) return CUBLASLT_EPILOGUE_DGELU;
@@ -250,7 +250,7 @@ class cuda_products {
   /// Seconds that a call takes within a recording, which is how steps are run. It has been made before.
   template <class Call> double seconds(Call const& call) const {
     constexpr int calls = 8, trials = 3;
-    auto const all = recorded(memory_, [&] { for (int k = 0; k < calls; ++k) call(); });
+    auto const all = exec::detail::recorded(memory_, [&] { for (int k = 0; k < calls; ++k) call(); });
     auto begun = memory_.make_timed_mark(), ended = memory_.make_timed_mark();
     memory_.replay(all);                       // warms up
     double best = 0;

@@ -43,9 +43,10 @@ template <int Lanes> struct cuda_team {
     Scalar part = f(lane() < n ? lane() : 0);
     for (i64 i = lane() + lanes; i < n; i += lanes) {
       Scalar const x = f(i);
-      if (scalar_traits<Scalar>::greater(x, part)) part = x;
+      if (exec::scalar_traits<Scalar>::greater(x, part)) part = x;
     }
-    return folded(part, [](Scalar a, Scalar b) { return scalar_traits<Scalar>::greater(b, a) ? b : a; });
+    return folded(part, [](Scalar a, Scalar b) { return exec::scalar_traits<Scalar>::greater(b, a) ? b
+                                                : a; });
   }
   template <class F> __host__ __device__ void alone(F&& f) const {
     if (lane() == 0) f();
@@ -150,7 +151,7 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   using memory = cuda_memory;
   static std::string name() { return "cuda"; }
   static constexpr i64 product_scratch = detail::cuda_products::scratch_bytes + alignment;
-  explicit basic_cuda_teams(device_place at) : basic_cuda_teams(cuda_memory(at)) {}
+  explicit basic_cuda_teams(exec::device_place at) : basic_cuda_teams(cuda_memory(at)) {}
   explicit basic_cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_, Floats) {}
   basic_cuda_teams(cuda_memory m, std::shared_ptr<cuda_product_choices> c)
       : memory_(std::move(m)), products_(memory_, Floats, std::move(c)) {}
@@ -185,42 +186,42 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   /// Rows are held by warps where they are many and short, else by blocks, in as few turns as can be: what a
   /// lane holds are registers that other teams do not have.
   template <class F> void teams_holding(i64 n, F const& f) const {
-    using detail::in_turns;
+    using exec::detail::in_turns;
     constexpr int block = detail::team_lanes;
     i64 const s = f.stretches();
     if constexpr (F::holds >= 4 && blocks_of<F> == 0)
-      if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, in_turns<F, 4>{f});
+      if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, exec::detail::in_turns<F, 4>{f});
     if constexpr (requires { F::by_warps; })
       if (s > 4 * 32 && s <= F::by_warps * 32 && n >= 1024)
-        return launch_teams<32, 3>(n, in_turns<F, F::by_warps>{f});
+        return launch_teams<32, 3>(n, exec::detail::in_turns<F, F::by_warps>{f});
     if constexpr (F::holds >= 1)
-      if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, in_turns<F, 1>{f});
+      if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, exec::detail::in_turns<F, 1>{f});
     if constexpr (F::holds >= 2)
-      if (s > block && s <= 2 * block) return launch_teams<block>(n, in_turns<F, 2>{f});
+      if (s > block && s <= 2 * block) return launch_teams<block>(n, exec::detail::in_turns<F, 2>{f});
     if constexpr (F::holds >= 4)
-      if (s > 2 * block && s <= 4 * block) return launch_teams<block>(n, in_turns<F, 4>{f});
+      if (s > 2 * block && s <= 4 * block) return launch_teams<block>(n, exec::detail::in_turns<F, 4>{f});
     if constexpr (F::holds >= 8)
-      if (s > 4 * block && s <= 8 * block) return launch_teams<block>(n, in_turns<F, 8>{f});
-    teams(n, in_turns<F, 0>{f});
+      if (s > 4 * block && s <= 8 * block) return launch_teams<block>(n, exec::detail::in_turns<F, 8>{f});
+    teams(n, exec::detail::in_turns<F, 0>{f});
   }
-  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
+  template <class Scalar, class Result> void product(exec::matrix_products<Scalar, Result> const& p) const {
     if (products_.multiply(p, scratch_)) return;
     if (auto q = p; p.bias) {                  // the library adds no bias to doubles
       q.bias = nullptr;
       if (products_.multiply(q, scratch_)) {
-        detail::add_bias_at<Scalar, Result> const f{p};
+        exec::detail::add_bias_at<Scalar, Result> const f{p};
         return each(f.count(), f);
       }
     }
-    detail::product_at<Scalar, Result> const f{p};
+    exec::detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }
   template <class Scalar, class Result, class Apart>
-  void product_with(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e,
-                    Apart const& apart) const {
+  void product_with(exec::matrix_products<Scalar, Result> const& p,
+                    exec::product_epilogue<Scalar, Result> const& e, Apart const& apart) const {
     if (!products_.multiply(p, e, scratch_, apart)) apart();
   }
-  index_fault* fault() const { return memory_.state().fault; }
+  exec::index_fault* fault() const { return memory_.state().fault; }
   /// Kernels may still be writing one: the memory's `wait` throws it.
   void settle() const {}
 
@@ -246,11 +247,12 @@ using cuda_teams = basic_cuda_teams<>;
 namespace compute {
 /// Every operator on a GPU: float, double (both by cuBLASLt where the operator is a matrix product) or
 /// prime_field (exact).
-template <class Scalar, class Own = op_set<>> using cuda = teams<Scalar, cuda_teams, Own>;
+template <class Scalar, class Own = op::op_set<>> using cuda = teams<Scalar, cuda_teams, Own>;
 /// Floats whose products are computed by tensor cores, from operands rounded to 11 bits.
-template <class Own = op_set<>> using cuda_tf32 = teams<float, basic_cuda_teams<float_products::tf32>, Own>;
+template <class Own = op::op_set<>>
+using cuda_tf32 = teams<float, basic_cuda_teams<float_products::tf32>, Own>;
 /// Floats, and bf16 where the graph says so (ir/mixed_precision.hpp).
-template <class Own = op_set<>> using cuda_bf16 = teams<float, cuda_teams, Own, bfloat16>;
+template <class Own = op::op_set<>> using cuda_bf16 = teams<float, cuda_teams, Own, bfloat16>;
 }  // namespace compute
 
 }  // namespace tensorpar

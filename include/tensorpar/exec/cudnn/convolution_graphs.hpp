@@ -12,7 +12,7 @@ struct convolution_graph : fused_graph {
 };
 
 /// op: convolve, convolve_grad_x or convolve_grad_w.
-inline convolution_graph convolution(fused_op op, convolution_sizes const& s, fused_type type) {
+inline convolution_graph convolution(fused_op op, exec::detail::convolution_sizes const& s, fused_type type) {
   convolution_graph g;
   auto const dense = [&](i64 n, i64 c, i64 h, i64 w) {
     return g.given({n, c, h, w}, {c * h * w, h * w, w, 1}, type);
@@ -28,7 +28,7 @@ inline convolution_graph convolution(fused_op op, convolution_sizes const& s, fu
 }
 
 /// Numbers in images, filters and results.
-inline i64 convolution_elements(convolution_sizes const& s) {
+inline i64 convolution_elements(exec::detail::convolution_sizes const& s) {
   return s.images * s.channels * s.height * s.width + s.filters * s.depth * s.w.kernel_h * s.w.kernel_w +
          s.images * s.filters * s.high * s.wide;
 }

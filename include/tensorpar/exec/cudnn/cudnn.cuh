@@ -94,18 +94,18 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     return std::string("cudnn") + (Floats == float_products::full ? "" : " with rounded products") +
            (InOrder ? "" : " in any order") + ", " + std::to_string(Scratch) + " bytes at most";
   }
-  explicit basic_cudnn_teams(device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
+  explicit basic_cudnn_teams(exec::device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
   explicit basic_cudnn_teams(cuda_memory m) : base(std::move(m)), library_(base::device_memory()) {}
   basic_cudnn_teams(cuda_memory m, std::shared_ptr<cuda_product_choices> c)
       : base(std::move(m), std::move(c)), library_(base::device_memory()) {}
   basic_cudnn_teams with_scratch(void* p) const { return {base::with_scratch(p), library_}; }
 
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16>&& detail::attention_form<Op>::known &&
-             !detail::attention_form<Op>::gradient)
-  bool whole(Op const& op, kernel_call const& c) const {
-    using form = detail::attention_form<Op>;
-    detail::attention_heads<float> const a(c, op);
+    requires(std::same_as<Scalar, bfloat16>&& exec::detail::attention_form<Op>::known &&
+             !exec::detail::attention_form<Op>::gradient)
+  bool whole(Op const& op, exec::kernel_call const& c) const {
+    using form = exec::detail::attention_form<Op>;
+    exec::detail::attention_heads<float> const a(c, op);
     if (!takes(a, c)) return false;
     rooms_of const rooms = rooms_of::forward(a.batches, a.heads(), a.queries, form::kept);
     std::byte* const room = first(c);
@@ -119,10 +119,10 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   /// Some batch elements at a time; without lse, or where parts of it lie badly, y and stats are computed
   /// again.
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && detail::attention_form<Op>::gradient)
-  bool whole(Op const& op, kernel_call const& c) const {
-    using form = detail::attention_form<Op>;
-    detail::attention_heads<float> const a(c, op);
+    requires(std::same_as<Scalar, bfloat16> && exec::detail::attention_form<Op>::gradient)
+  bool whole(Op const& op, exec::kernel_call const& c) const {
+    using form = exec::detail::attention_form<Op>;
+    exec::detail::attention_heads<float> const a(c, op);
     // untried: keys that no query of the block sees; not supported, by the release notes: a single key
     if (!takes(a, c) || (a.causal && a.queries < a.keys) || a.keys == 1 ||
         !detail::cudnn_library::good_at_gradients(a.keys))
@@ -143,11 +143,12 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     auto const all_x = a.three<bfloat16 const>(c.in + form::q);
     auto const all_dx = a.three<bfloat16>(c.out);
     for (i64 b = 0; b < a.batches; b += n) {
-      detail::head_place const at = a.place(b, 0);
+      exec::detail::head_place const at = a.place(b, 0);
       auto const of = [](void* p, i64 elements) {
         return static_cast<void*>(static_cast<bfloat16*>(p) + elements);
       };
-      detail::attention_operands<bfloat16 const> const x{all_x.q + at.q, all_x.k + at.k, all_x.v + at.k};
+      exec::detail::attention_operands<bfloat16 const> const x{all_x.q + at.q, all_x.k + at.k,
+                                                               all_x.v + at.k};
       void *y = room + rooms.y, *stats = room + rooms.stats;
       if (from_lse) {
         y = of(in(c, form::more), at.y);
@@ -166,9 +167,9 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     return true;
   }
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && detail::attention_form<Op>::known)
+    requires(std::same_as<Scalar, bfloat16> && exec::detail::attention_form<Op>::known)
   static i64 whole_scratch(Op const& op, shapes in, shapes) {
-    using form = detail::attention_form<Op>;
+    using form = exec::detail::attention_form<Op>;
     shape const& q = in[form::q];
     i64 const batches = q.d[0].n, queries = q.d[1].n, keys = in[form::k].d[1].n,
               width = q.d[2].n / (form::packed ? 3 : 1);
@@ -182,20 +183,23 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
 
   template <class Scalar, class Op>
     requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>) && std::same_as<Op, conv2d>)
-  bool whole(Op const& op, kernel_call const& c) const {
-    detail::convolution_sizes const s(op.window(), c.in_block[0], c.out_block[0], c.in_block[1].local[1]);
+  bool whole(Op const& op, exec::kernel_call const& c) const {
+    exec::detail::convolution_sizes const s(op.window(), c.in_block[0], c.out_block[0],
+                                            c.in_block[1].local[1]);
     Scalar* const y = static_cast<Scalar*>(c.out[0]);
     if (!convolve<Scalar>(detail::fused_op::convolve, s, type<Scalar>, in(c, 0), in(c, 1), y, first(c)))
       return false;
     if (op.bias && c.first_share)
-      base::each(c.out_block[0].elements(), detail::add_vector_at<Scalar>{static_cast<Scalar const*>(c.in[2]),
+      base::each(c.out_block[0].elements(),
+                 exec::detail::add_vector_at<Scalar>{static_cast<Scalar const*>(c.in[2]),
                                                                           y, s.filters, s.points()});
     return true;
   }
   template <class Scalar, class Op>
     requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>)&&std::same_as<Op, conv2d_grad_x>)
-  bool whole(Op const& op, kernel_call const& c) const {
-    detail::convolution_sizes const s(op.window(), c.out_block[0], c.in_block[0], c.in_block[1].local[1]);
+  bool whole(Op const& op, exec::kernel_call const& c) const {
+    exec::detail::convolution_sizes const s(op.window(), c.out_block[0], c.in_block[0],
+                                            c.in_block[1].local[1]);
     return convolve<Scalar>(detail::fused_op::convolve_grad_x, s, type<Scalar>, c.out[0], in(c, 1), in(c, 0),
                             first(c));
   }
@@ -203,8 +207,9 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   /// rounding to 11 bits does not change.
   template <class Scalar, class Op>
     requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>)&&std::same_as<Op, conv2d_grad_w>)
-  bool whole(Op const& op, kernel_call const& c) const {
-    detail::convolution_sizes const s(op.window(), c.in_block[1], c.in_block[0], c.out_block[0].local[1]);
+  bool whole(Op const& op, exec::kernel_call const& c) const {
+    exec::detail::convolution_sizes const s(op.window(), c.in_block[1], c.in_block[0],
+                                            c.out_block[0].local[1]);
     void *dy = in(c, 0), *x = in(c, 1);
     std::byte* room = first(c);
     if constexpr (std::same_as<Scalar, bfloat16>) {
@@ -240,28 +245,28 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   static constexpr i64 aligned(i64 n) { return (n + alignment - 1) / alignment * alignment; }
   // as the library takes addresses
   static void* mutable_of(void const* p) { return const_cast<void*>(p); }
-  static void* in(kernel_call const& c, int k) { return mutable_of(c.in[k]); }
+  static void* in(exec::kernel_call const& c, int k) { return mutable_of(c.in[k]); }
   /// Scratch, from a multiple of 256 on.
-  static std::byte* first(kernel_call const& c) {
+  static std::byte* first(exec::kernel_call const& c) {
     return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(c.workspace) + alignment - 1) /
                                         alignment * alignment);
   }
-  static bool at_16(kernel_call const& c) {
+  static bool at_16(exec::kernel_call const& c) {
     std::uintptr_t all = 0;
     for (int k = 0; k < c.inputs; ++k) all |= reinterpret_cast<std::uintptr_t>(c.in[k]);
     for (int k = 0; k < c.outputs; ++k) all |= reinterpret_cast<std::uintptr_t>(c.out[k]);
     return all % 16 == 0;
   }
   /// The mask of the graphs begins with the first query.
-  static bool takes(detail::attention_heads<float> const& a, kernel_call const& c) {
+  static bool takes(exec::detail::attention_heads<float> const& a, exec::kernel_call const& c) {
     bool const some = a.batches > 0 && a.queries > 0 && a.keys > 0 && a.head > 0;
     return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c);
   }
-  static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
+  static detail::attention_sizes sizes_of(exec::detail::attention_heads<float> const& a, i64 batches) {
     return {batches, a.heads(), a.queries, a.keys, a.head, a.factor, a.causal, a.packed};
   }
   void forward(detail::cudnn_plan const& plan, detail::attention_sizes const& sizes,
-               detail::attention_operands<bfloat16 const> const& x, void* y, void* stats,
+               exec::detail::attention_operands<bfloat16 const> const& x, void* y, void* stats,
                void* library) const {
     detail::attention_tensors const f = detail::attention_forward(sizes).at;
     plan.run(
@@ -275,7 +280,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     return library_.plan({what, s.batches, s.heads, s.queries, s.keys, s.head, s.causal, s.packed},
                          {room, InOrder, true}, make);
   }
-  detail::cudnn_plan const* plan_of(detail::fused_op op, detail::convolution_sizes const& s,
+  detail::cudnn_plan const* plan_of(detail::fused_op op, exec::detail::convolution_sizes const& s,
                                     detail::fused_type t, bool rounds) const {
     i64 const bytes = detail::convolution_elements(s) * (t == detail::fused_type::f32 ? 4 : 2);
     return library_.plan(
@@ -284,8 +289,8 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
         {detail::convolution_room(bytes), true, rounds}, [&] { return detail::convolution(op, s, t); });
   }
   template <class Scalar>
-  bool convolve(detail::fused_op op, detail::convolution_sizes const& s, detail::fused_type t, void* images,
-                void* filters, void* results, std::byte* room) const {
+  bool convolve(detail::fused_op op, exec::detail::convolution_sizes const& s, detail::fused_type t,
+                void* images, void* filters, void* results, std::byte* room) const {
     bool const rounds = std::same_as<Scalar, bfloat16> || Floats == float_products::tf32;
     std::uintptr_t const all = reinterpret_cast<std::uintptr_t>(images) |
                                reinterpret_cast<std::uintptr_t>(filters) |
@@ -302,10 +307,11 @@ using cudnn_teams = basic_cudnn_teams<>;
 
 namespace compute {
 /// As compute::cuda, with cuDNN's convolutions.
-template <class Scalar, class Own = op_set<>> using cudnn = teams<Scalar, cudnn_teams, Own>;
-template <class Own = op_set<>> using cudnn_tf32 = teams<float, basic_cudnn_teams<float_products::tf32>, Own>;
+template <class Scalar, class Own = op::op_set<>> using cudnn = teams<Scalar, cudnn_teams, Own>;
+template <class Own = op::op_set<>>
+using cudnn_tf32 = teams<float, basic_cudnn_teams<float_products::tf32>, Own>;
 /// As compute::cuda_bf16, with cuDNN's convolutions and attention. InOrder: see basic_cudnn_teams.
-template <bool InOrder = true, class Own = op_set<>>
+template <bool InOrder = true, class Own = op::op_set<>>
 using cudnn_bf16 = teams<float, basic_cudnn_teams<float_products::full, InOrder>, Own, bfloat16>;
 }  // namespace compute
 

@@ -3,7 +3,7 @@
 #include <tensorpar/exec/device/memory.hpp>
 #include <utility>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// One allocation of exactly the planned size, zero at first.
 template <memory_policy Memory = host_memory> class arena_memory {
@@ -29,4 +29,4 @@ template <memory_policy Memory = host_memory> class arena_memory {
   Memory const& memory() const { return memory_; }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

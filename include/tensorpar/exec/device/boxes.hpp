@@ -2,12 +2,12 @@
 #pragma once
 #include <tensorpar/op/core/block.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Visits the contiguous rows of `box` in blocks a and b: f(offset in a, offset in b, length).
 template <class F>
-void rows_of(tensor_block const& box, tensor_block const& a, tensor_block const& b, F&& f) {
+void rows_of(op::tensor_block const& box, op::tensor_block const& a, op::tensor_block const& b, F&& f) {
   int const r = box.rank;
   if (r == 0) { f(i64{0}, i64{0}, i64{1}); return; }
   i64 at[shape::max_rank]{}, sa[shape::max_rank], sb[shape::max_rank];
@@ -42,27 +42,27 @@ void rows_of(tensor_block const& box, tensor_block const& a, tensor_block const&
 }  // namespace detail
 
 /// n numbers side by side.
-inline tensor_block line_block(i64 n) {
-  tensor_block b;
+inline op::tensor_block line_block(i64 n) {
+  op::tensor_block b;
   b.rank = 1;
   b.local[0] = b.global[0] = n;
   return b;
 }
 /// Copies `box` (in logical coordinates, inside both blocks) from one block to another.
 template <class S>
-void copy_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to,
-              S* dst) {
+void copy_box(op::tensor_block const& box, op::tensor_block const& from, S const* src,
+              op::tensor_block const& to, S* dst) {
   detail::rows_of(box, from, to, [&](i64 a, i64 b, i64 n) {
     for (i64 i = 0; i < n; ++i) dst[b + i] = src[a + i];
   });
 }
 /// Adds instead.
 template <class S>
-void add_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to,
-             S* dst) {
+void add_box(op::tensor_block const& box, op::tensor_block const& from, S const* src,
+             op::tensor_block const& to, S* dst) {
   detail::rows_of(box, from, to, [&](i64 a, i64 b, i64 n) {
     for (i64 i = 0; i < n; ++i) dst[b + i] = dst[b + i] + src[a + i];
   });
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

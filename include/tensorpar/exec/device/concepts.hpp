@@ -5,7 +5,7 @@
 #include <tensorpar/exec/device/kernel.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Runs one operator on one device's blocks.
 ///
@@ -30,7 +30,7 @@ namespace tensorpar {
 ///    names, equal scratch.
 /// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
-concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, kernel_call const& c) {
+concept compute_policy = requires(Policy const& p, op::any_op const& o, shapes s, kernel_call const& c) {
   typename Policy::scalar_type;
   { Policy::supports(o) } -> std::same_as<bool>;
   { Policy::workspace(o, s, s) } -> std::same_as<i64>;
@@ -63,7 +63,8 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 /// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi,
 /// comm::virtual_ranks, comm::nccl.
 template <class Comm>
-concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g, slice<int> members) {
+concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g,
+                                core::slice<int> members) {
   { cc.rank() } -> std::same_as<int>;
   { cc.size() } -> std::same_as<int>;
   { c.make_group(members) } -> std::same_as<typename Comm::group>;
@@ -156,9 +157,9 @@ template <class Policy> constexpr bool require_compute_policy() {
     return sizeof(COMPUTE_POLICY_LACKS<missing::scalar_type, Policy>) > 0;
   else if constexpr (!has_scalar_traits<typename Policy::scalar_type>)
     return sizeof(NOT_A_SCALAR<typename Policy::scalar_type>) > 0;
-  else if constexpr (!requires(any_op const& o) { { Policy::supports(o) } -> std::same_as<bool>; })
+  else if constexpr (!requires(op::any_op const& o) { { Policy::supports(o) } -> std::same_as<bool>; })
     return sizeof(COMPUTE_POLICY_LACKS<missing::supports, Policy>) > 0;
-  else if constexpr (!requires(any_op const& o, shapes s) {
+  else if constexpr (!requires(op::any_op const& o, shapes s) {
                        { Policy::workspace(o, s, s) } -> std::same_as<i64>;
                      })
     return sizeof(COMPUTE_POLICY_LACKS<missing::workspace, Policy>) > 0;
@@ -189,4 +190,4 @@ template <class Comm, class Element> constexpr bool require_communicator() {
   else return full_communicator<Comm, Element>;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <tensorpar/core/hash.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A 64-bit hash of bytes that come in pieces: `hasher` over their little-endian 64-bit words, the last one
 /// filled with zeros, then their number. Any change within one word is found for certain (each round is a
 /// bijection of the word), any other with probability 1 - 2^-64; it is no defence against a forger. Law: the
 /// value depends on the bytes, not on how they were cut in pieces. O(bytes).
 class content_hash {
-  hasher h_;
+  core::hasher h_;
   u64 word_ = 0, bytes_ = 0;
 
  public:
@@ -31,7 +31,7 @@ class content_hash {
     return *this;
   }
   u64 value() const {
-    hasher h = h_;
+    core::hasher h = h_;
     if (bytes_ % 8) h.add(word_);
     return h.add(bytes_).value();
   }
@@ -46,4 +46,4 @@ class content_hash {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -6,7 +6,7 @@
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Models: `executor`,
 /// `forward_pass`. Optional: `run.forget()`: no parameter has values until each is stored again. Without it a
@@ -28,4 +28,4 @@ template <class Run> void forget_values(Run& run) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

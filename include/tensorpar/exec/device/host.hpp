@@ -34,7 +34,7 @@ inline void check_input(std::string const& name, host_tensor const& t, shape s, 
   if (s.rank) s.d[0].n *= micro_batches;
   bool same = t.shape.rank == s.rank;
   for (int d = 0; same && d < s.rank; ++d) same = t.shape.d[d].n == s.d[d].n;
-  if (!same) throw error("input '" + name + "' has shape " + spell(t.shape), "batch", spell(s));
+  if (!same) throw error("input '" + name + "' has shape " + op::spell(t.shape), "batch", op::spell(s));
   bool const integer = is_integer(s.type);
   char const* const kinds[] = {" real numbers", " integers"};
   std::size_t const given = integer ? t.index.size() : t.real.size(),

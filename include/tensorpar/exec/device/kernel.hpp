@@ -4,7 +4,7 @@
 #include <tensorpar/op/core/block.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 template <class Op, class... Listed> inline constexpr bool one_of = (std::is_same_v<Op, Listed> || ...);
@@ -28,12 +28,12 @@ struct step_arguments {
 /// Buffers do not overlap, except that an update's results are its operands (in place), `add` may write its
 /// first operand, and a fused operator with a sum the operand that it adds (op/kinds/fused.hpp).
 struct kernel_call {
-  any_op const* op = nullptr;
+  op::any_op const* op = nullptr;
   int inputs = 0, outputs = 0;
   void const* const* in = nullptr;
-  tensor_block const* in_block = nullptr;
+  op::tensor_block const* in_block = nullptr;
   void* const* out = nullptr;
-  tensor_block const* out_block = nullptr;
+  op::tensor_block const* out_block = nullptr;
   void* workspace = nullptr;         // as many scalars as the policy's workspace rule asked for
   /// Several devices may hold partial sums of one result. What must be added once (a bias) is added where
   /// this is true.
@@ -62,4 +62,4 @@ constexpr batch_numbers numbers_in_batch(kernel_call const& c) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -8,7 +8,7 @@
 #include <tensorpar/core/config.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Bytes [begin, end) of a device's arena.
 struct byte_range {
@@ -104,4 +104,4 @@ class lane_progress {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

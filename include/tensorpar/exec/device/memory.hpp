@@ -12,7 +12,7 @@
 #include <tensorpar/exec/device/boxes.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// One device's memory; a handle that may be copied.
 ///
@@ -37,7 +37,7 @@ namespace tensorpar {
 /// address. Minimal definition: all six. Models: host_memory.
 template <class M>
 concept memory_policy = std::copyable<M> &&
-    requires(M const& m, std::byte* p, void* h, void const* from_host, i64 n, tensor_block const& box,
+    requires(M const& m, std::byte* p, void* h, void const* from_host, i64 n, op::tensor_block const& box,
              float const* src, float* dst, std::int32_t const* isrc, std::int32_t* idst) {
   { m.allocate(n) } -> std::same_as<std::byte*>;
   m.release(p, n);
@@ -90,8 +90,8 @@ struct host_memory {
   }
   void read(void* h, void const* p, i64 n) const { write(h, p, n); }
   template <class S>
-  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to,
-                S* dst, bool adds) const {
+  void move_box(op::tensor_block const& box, op::tensor_block const& from, S const* src,
+                op::tensor_block const& to, S* dst, bool adds) const {
     if (adds) add_box(box, from, src, to, dst);
     else copy_box(box, from, src, to, dst);
   }
@@ -168,4 +168,4 @@ template <class Compute, class Comm> constexpr bool require_same_memory() {
   else return true;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

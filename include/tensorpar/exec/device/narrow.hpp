@@ -8,7 +8,7 @@
 #include <tensorpar/ir/mixed_precision.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 template <class Policy> struct narrow_named { using type = typename Policy::scalar_type; };
 template <class Policy>
@@ -29,7 +29,7 @@ template <class Policy> void require_kernels(computation_graph const& g, char co
   constexpr bool has_narrow = !std::same_as<narrow_of<Policy>, scalar>;
   for (graph_node const& n : g.nodes) {
     if (!Policy::supports(n.op))
-      throw error("operator " + spell(n.op) + " has no kernel in this compute policy", where,
+      throw error("operator " + op::spell(n.op) + " has no kernel in this compute policy", where,
                   "an operator of the policy");
     for (auto const* side : {&n.in, &n.out})
       for (int x : *side) {
@@ -39,8 +39,8 @@ template <class Policy> void require_kernels(computation_graph const& g, char co
         if constexpr (has_narrow) good = t == dtype::bf16 && Policy::supports_narrow(n.op);
         if (!good)
           throw error(
-              "operator " + spell(n.op) + " has no kernel for " + name_of(t) + " in this compute policy",
-              where,
+              "operator " + op::spell(n.op) + " has no kernel for " + tensorpar::name_of(t)
+                  + " in this compute policy", where,
               has_narrow ? "another operator, or f32"
                          : "a policy with bfloat16 (compute::teams, compute::cuda), or f32");
       }
@@ -77,4 +77,4 @@ void read_reals(Memory const& m, std::vector<Scalar>& to, std::byte const* from,
   m.read(to.data(), from, static_cast<i64>(to.size() * sizeof(Scalar)));
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

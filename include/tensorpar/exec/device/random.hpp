@@ -7,7 +7,7 @@
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/op/core/inference.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 using random_words = std::array<std::uint32_t, 4>;
 
@@ -50,14 +50,14 @@ struct random_stream {
 
 /// How logical element `index` of a parameter of this (logical) shape starts: the same on every device, under
 /// every sharding.
-inline double initial_value(init start, shape const& s, u64 index, u64 seed, u64 parameter) {
-  if (start == init::zeros) return 0;
-  if (start == init::ones) return 1;
-  random_stream const r{seed, mix(parameter ^ 0x706172616d657465ull)};
-  if (start == init::normal_02) return 0.02 * r.normal(index);
+inline double initial_value(op::init start, shape const& s, u64 index, u64 seed, u64 parameter) {
+  if (start == op::init::zeros) return 0;
+  if (start == op::init::ones) return 1;
+  random_stream const r{seed, core::mix(parameter ^ 0x706172616d657465ull)};
+  if (start == op::init::normal_02) return 0.02 * r.normal(index);
   double fan_in = 1;
   for (int i = 1; i < s.rank; ++i) fan_in *= static_cast<double>(s.d[i].n);
   return std::sqrt(2 / fan_in) * r.normal(index);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

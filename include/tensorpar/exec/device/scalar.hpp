@@ -9,7 +9,7 @@
 #include <tensorpar/core/prime_field.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Specialise it to run kernels on your own scalar.
 /// Members:
@@ -100,7 +100,7 @@ template <> struct scalar_traits<prime_field> {
  private:
   /// A keyed 64-bit finaliser, cut to 61 bits.
   static constexpr value scrambled(value x, u64 key) {
-    u64 const r = mix(mix(x.v) ^ mix(key << 61 | key)) >> 3;
+    u64 const r = core::mix(core::mix(x.v) ^ core::mix(key << 61 | key)) >> 3;
     return value::raw(r == value::modulus ? 0 : r);
   }
 };
@@ -134,4 +134,4 @@ template <class Scalar> constexpr auto over_rest_to_one(double x, u64 n = 1) {
   }
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/program/core/scratch.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Of the policy that will run a plan, so that what is said to fit does, to the byte:
 /// `search_options o; o.scratch = scratch_of<compute::eigen<float>>();`, and the same for `seal`,
@@ -19,4 +19,4 @@ template <compute_policy Policy> scratch_space scratch_of() {
   else return scratch_of<Policy>("a compute policy without a name");
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -9,7 +9,7 @@
 #include <tensorpar/core/prime_field.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// How elements are stored: the format's types of whole bytes. Field elements are U64, whole numbers below
 /// 2^61 - 1.
@@ -96,4 +96,4 @@ void reals_of(stored_type t, unsigned char const* from, std::size_t n, Real* to)
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -20,7 +20,7 @@ namespace tensorpar {
 template <class Run>
 concept resumable = requires(Run& run, Run const& saved, int value,
                              std::vector<typename Run::scalar> const& all, u64 n) {
-  { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
+  { exec::stored_as<typename Run::scalar>::type } -> std::convertible_to<exec::stored_type>;
   { saved.graph() } -> std::convertible_to<training_graph const&>;
   { saved.program() } -> std::convertible_to<program const&>;
   { saved.plan_value() } -> std::convertible_to<plan const&>;
@@ -44,9 +44,9 @@ template <class Run> std::vector<int> saved_values(Run const& run, int kind) {
     if (run.graph().graph.value(x).role == (kind ? value_role::state : value_role::parameter)) r.push_back(x);
   return r;
 }
-template <class Run> stored_tensor tensor_of(Run const& run, int x) {
+template <class Run> exec::stored_tensor tensor_of(Run const& run, int x) {
   graph_value const& v = run.graph().graph.value(x);
-  stored_tensor t{v.name, stored_as<typename Run::scalar>::type, {}, 0, 0};
+  exec::stored_tensor t{v.name, exec::stored_as<typename Run::scalar>::type, {}, 0, 0};
   for (int d = 0; d < v.type.rank; ++d) t.extents.push_back(v.type.d[d].n);
   return t;
 }
@@ -63,65 +63,65 @@ template <class Run> void require_savable(Run const& run, char const* where) {
 }
 /// The same on all processes; all that they are to save is what they have alike.
 template <class Run> void require_savable_on_all(Run const& run, char const* where) {
-  on_all(run, where, [&] {
+  exec::detail::on_all(run, where, [&] {
     require_savable(run, where);
-    return std::vector<shared_fact>{};
+    return std::vector<exec::shared_fact>{};
   });
 }
 template <class Run>
-checkpoint_part save_payload(Run const& run, std::string const& path, int kind, saved_numbers numbers,
-                             char const* where) {
+exec::checkpoint_part save_payload(Run const& run, std::string const& path, int kind,
+                                   exec::saved_numbers numbers, char const* where) {
   std::vector<int> const ids = saved_values(run, kind);
-  stored_tensors header;
+  exec::stored_tensors header;
   for (int x : ids) header.tensors.push_back(tensor_of(run, x));
-  safetensors_writer out(path, std::move(header));
+  exec::safetensors_writer out(path, std::move(header));
   for (int x : ids) {
     auto const all = run.fetch(x);
     graph_value const& v = run.graph().graph.value(x);
-    if (numbers == saved_numbers::finite)
-      require_finite(all, kind ? "optimizer state" : "parameter", v.name, v.type, where);
+    if (numbers == exec::saved_numbers::finite)
+      exec::detail::require_finite(all, kind ? "optimizer state" : "parameter", v.name, v.type, where);
     out.write(all);
   }
   out.finish();
   return {payload_names[kind], out.bytes(), out.hash()};
 }
 
-inline std::string extents_text(std::vector<i64> const& e) { return json(e).dump(); }
+inline std::string extents_text(std::vector<i64> const& e) { return core::json(e).dump(); }
 
 /// What parameters tell a checkpoint's model from the run's: "; <the first>", or that these are the same.
 /// O(parameters).
 template <class Run> std::string how_other(Run const& run, std::string const& folder) {
-  std::vector<stored_tensor> ours;
+  std::vector<exec::stored_tensor> ours;
   for (int x : saved_values(run, 0)) ours.push_back(tensor_of(run, x));
   std::string const text =
-      different_tensors(safetensors_file(folder + "/" + payload_names[0]).header(), ours);
+      exec::detail::different_tensors(exec::safetensors_file(folder + "/" + payload_names[0]).header(), ours);
   return "; " + (text.empty() ? "parameters are the same, operators are others" : text);
 }
 
 /// Throws `error` unless the file holds tensor `name` as the run's `w` is: of its shape and its type, or if
 /// `any_real` of any real type. `valid`: what to say where it is missing.
-inline void check_tensor(safetensors_file const& in, std::string const& name, stored_tensor const& w,
-                         bool any_real, std::string const& valid) {
-  stored_tensor const* t = in.header().find(name);
-  if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), valid);
+inline void check_tensor(exec::safetensors_file const& in, std::string const& name,
+                         exec::stored_tensor const& w, bool any_real, std::string const& valid) {
+  exec::stored_tensor const* t = in.header().find(name);
+  if (!t) throw error("a tensor is missing", exec::detail::tensor_place(in.path(), name), valid);
   if (t->extents != w.extents)
-    throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"),
-                extents_text(w.extents));
+    throw error("a tensor of shape " + extents_text(t->extents),
+                exec::detail::tensor_place(in.path(), name, "shape"), extents_text(w.extents));
   if (any_real ? !t->real() : !t->is(w.type))
-    throw error("elements of type " + t->type_name(), tensor_place(in.path(), name, "dtype"),
-                any_real ? real_types : name_of(w.type));
+    throw error("elements of type " + t->type_name(), exec::detail::tensor_place(in.path(), name, "dtype"),
+                any_real ? exec::real_types : exec::name_of(w.type));
 }
 /// Throws `error` unless the file holds exactly the run's tensors of this kind. `any_real`: as above.
 template <class Run>
-void check_payload(Run const& run, safetensors_file const& in, int kind, bool any_real = false) {
-  std::map<std::string, stored_tensor> wanted;
+void check_payload(Run const& run, exec::safetensors_file const& in, int kind, bool any_real = false) {
+  std::map<std::string, exec::stored_tensor> wanted;
   for (int x : saved_values(run, kind)) wanted.emplace(run.graph().graph.value(x).name, tensor_of(run, x));
   for (auto const& [name, w] : wanted)
     check_tensor(in, name, w, any_real,
                  "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
-  for (stored_tensor const& t : in.header().tensors)
+  for (exec::stored_tensor const& t : in.header().tensors)
     if (!wanted.contains(t.name))
-      throw error("a tensor that the model does not have", tensor_place(in.path(), t.name),
+      throw error("a tensor that the model does not have", exec::detail::tensor_place(in.path(), t.name),
                   "the model's own tensors alone");
   if constexpr (std::is_same_v<typename Run::scalar, prime_field>)
     // elements that are none are found before any is stored
@@ -129,15 +129,17 @@ void check_payload(Run const& run, safetensors_file const& in, int kind, bool an
 }
 
 template <class Run>
-std::string write_checkpoint(Run const& run, std::string const& dir, int keep_last, saved_numbers numbers) {
+std::string write_checkpoint(Run const& run, std::string const& dir, int keep_last,
+                             exec::saved_numbers numbers) {
   if (keep_last < 1)
     throw error("checkpoints to keep: " + std::to_string(keep_last), "save_checkpoint", "at least 1");
-  detail::make_folders(dir);
-  detail::folder_lock const lock(dir);
+  exec::detail::make_folders(dir);
+  exec::detail::folder_lock const lock(dir);
   detail::step_folder const mine{run.steps(), false}, aside{run.steps(), true};
-  for (std::string const& n : detail::names_in(dir))
+  for (std::string const& n : exec::detail::names_in(dir))
     // of a process that died
-    if (n.starts_with(".partial-") || n.starts_with(".discarded-")) detail::remove_folder(dir + "/" + n);
+    if (n.starts_with(".partial-") || n.starts_with(".discarded-"))
+      exec::detail::remove_folder(dir + "/" + n);
   for (detail::step_folder const& s : detail::step_folders(dir)) {
     if (s.step <= mine.step) break;
     if (detail::is_sound(dir + "/" + s.name()))
@@ -146,33 +148,34 @@ std::string write_checkpoint(Run const& run, std::string const& dir, int keep_la
     detail::discard(dir, s.name());
   }
 
-  std::string const part = detail::make_new_folder(dir + "/.partial-" + mine.name() + "-");
+  std::string const part = exec::detail::make_new_folder(dir + "/.partial-" + mine.name() + "-");
   std::string const whole = dir + "/" + mine.name(), old = dir + "/" + aside.name();
-  checkpoint_manifest m;
+  exec::checkpoint_manifest m;
   m.step = run.steps();
   m.seed = run.seed();
   m.model = run.plan_value().model;
-  m.graph = training_hash(run.graph());
+  m.graph = ir::training_hash(run.graph());
   m.optimizer = run.plan_value().optimizer.kind;
-  m.scalar = name_of(stored_as<typename Run::scalar>::type);
+  m.scalar = name_of(exec::stored_as<typename Run::scalar>::type);
   try {
     for (int kind : {0, 1})
       m.files.push_back(
           detail::save_payload(run, part + "/" + payload_names[kind], kind, numbers, "save_checkpoint"));
-    output_file manifest(part + "/manifest.json");
-    manifest.write(encode(m).dump(1) + "\n");
+    exec::output_file manifest(part + "/manifest.json");
+    manifest.write(exec::encode(m).dump(1) + "\n");
     manifest.finish();
-    detail::sync_folder(part);
-    if (detail::exists(whole)) {  // the same step again: at every moment one of the two is complete
-      if (detail::exists(old)) detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
-      if (detail::exists(whole)) detail::rename_path(whole, old);
+    exec::detail::sync_folder(part);
+    if (exec::detail::exists(whole)) {  // the same step again: at every moment one of the two is complete
+      if (exec::detail::exists(old))
+        detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
+      if (exec::detail::exists(whole)) exec::detail::rename_path(whole, old);
     }
-    detail::rename_path(part, whole);
+    exec::detail::rename_path(part, whole);
   } catch (...) {
-    detail::remove_folder(part);
+    exec::detail::remove_folder(part);
     throw;
   }
-  detail::sync_folder(dir);
+  exec::detail::sync_folder(dir);
   int kept = 0;
   for (detail::step_folder const& s : detail::step_folders(dir))
     if (s.old || ++kept > keep_last) detail::discard(dir, s.name());
@@ -253,11 +256,11 @@ template <class Run, class Write> std::string write_together(Run const& run, Wri
 /// throw what it does.
 template <resumable Run>
 std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2,
-                            saved_numbers numbers = saved_numbers::finite) {
+                            exec::saved_numbers numbers = exec::saved_numbers::finite) {
   detail::require_savable_on_all(run, "save_checkpoint");
   std::string const path = detail::write_together(
       run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last, numbers); });
-  detail::on_all(run, "save_checkpoint", [] { return std::vector<shared_fact>{}; });
+  exec::detail::on_all(run, "save_checkpoint", [] { return std::vector<exec::shared_fact>{}; });
   return path;
 }
 
@@ -265,10 +268,10 @@ namespace detail {
 /// A checkpoint that has been found to be one of this run, open. Throws `error` as load_checkpoint does.
 struct open_checkpoint {
   found_checkpoint found;
-  std::vector<safetensors_file> payload;                   // parameters, optimizer state
+  std::vector<exec::safetensors_file> payload;                   // parameters, optimizer state
 
   template <class Run> open_checkpoint(Run const& run, std::string const& from) {
-    if (exists(from + "/manifest.json")) {
+    if (exec::detail::exists(from + "/manifest.json")) {
       found.manifest = sound_manifest(from);
       found.path = from;
     } else {
@@ -279,9 +282,9 @@ struct open_checkpoint {
         throw error("there is no complete checkpoint" + why, from,
                     "a folder that save_checkpoint has written");
     }
-    checkpoint_manifest const& m = found.manifest;
+    exec::checkpoint_manifest const& m = found.manifest;
     std::string const place = found.path + "/manifest.json",
-                      type = name_of(stored_as<typename Run::scalar>::type);
+                      type = name_of(exec::stored_as<typename Run::scalar>::type);
     auto const optimizer = [](optimizer_kind k) { return std::string(optimizer_names[static_cast<int>(k)]); };
     optimizer_kind const kind = run.plan_value().optimizer.kind;
     if (m.scalar != type)
@@ -289,9 +292,10 @@ struct open_checkpoint {
     if (m.optimizer != kind)
       throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer",
                   optimizer(kind));
-    if (u64 const h = training_hash(run.graph()); m.graph != h)
+    if (u64 const h = ir::training_hash(run.graph()); m.graph != h)
       throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
-                  "graph " + hex_of(h) + ", \"" + run.plan_value().model + "\"" + how_other(run, found.path));
+                  "graph " + core::detail::hex_of(h) + ", \"" + run.plan_value().model + "\""
+                      + how_other(run, found.path));
     if (m.files.size() != 2 || m.files[0].name != payload_names[0] || m.files[1].name != payload_names[1])
       throw error("not the files of a checkpoint", place + ": files",
                   std::string(payload_names[0]) + ", " + payload_names[1]);
@@ -299,10 +303,10 @@ struct open_checkpoint {
     for (int k : {0, 1}) check_payload(run, payload[idx(k)], k);
   }
   /// What every process must have found.
-  std::vector<shared_fact> facts() const {
-    std::vector<shared_fact> r{{"step", found.manifest.step}, {"seed", found.manifest.seed}};
-    for (checkpoint_part const& p : found.manifest.files)
-      r.push_back({p.name + " with hash", p.hash, shared_fact::kind::hash});
+  std::vector<exec::shared_fact> facts() const {
+    std::vector<exec::shared_fact> r{{"step", found.manifest.step}, {"seed", found.manifest.seed}};
+    for (exec::checkpoint_part const& p : found.manifest.files)
+      r.push_back({p.name + " with hash", p.hash, exec::shared_fact::kind::hash});
     return r;
   }
 };
@@ -319,9 +323,9 @@ struct open_checkpoint {
 /// that, no run is left with some of it: its parameters have no values then.
 template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
   std::optional<detail::open_checkpoint> c;
-  detail::on_all(run, "load_checkpoint", [&] { return c.emplace(run, from).facts(); }, true);
-  detail::on_all(run, "load_checkpoint", [&] {
-    detail::forget_values(run);
+  exec::detail::on_all(run, "load_checkpoint", [&] { return c.emplace(run, from).facts(); }, true);
+  exec::detail::on_all(run, "load_checkpoint", [&] {
+    exec::detail::forget_values(run);
     // parameters last: whoever has them all has the optimizer's state too
     for (int k : {1, 0})
       for (int x : detail::saved_values(run, k))
@@ -329,7 +333,7 @@ template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string 
                          run.graph().graph.value(x).name));
     run.set_steps(c->found.manifest.step);
     run.set_seed(c->found.manifest.seed);
-    return std::vector<shared_fact>{};
+    return std::vector<exec::shared_fact>{};
   }, true);
   return c->found;
 }

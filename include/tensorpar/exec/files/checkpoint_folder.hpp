@@ -9,7 +9,7 @@ namespace tensorpar {
 /// A complete checkpoint, and why newer ones were passed over.
 struct found_checkpoint {
   std::string path;  // its folder; empty: there is none
-  checkpoint_manifest manifest;
+  exec::checkpoint_manifest manifest;
   std::vector<std::string> skipped;  // one sentence each, newest first
   explicit operator bool() const { return !path.empty(); }
 };
@@ -28,7 +28,7 @@ struct step_folder {
 /// Newest first; a replaced one after the one that replaces it.
 inline std::vector<step_folder> step_folders(std::string const& dir) {
   std::vector<step_folder> r;
-  for (std::string const& n : names_in(dir)) {
+  for (std::string const& n : exec::detail::names_in(dir)) {
     if (!n.starts_with("step-")) continue;
     step_folder s;
     std::string_view const rest = std::string_view(n).substr(5);
@@ -44,14 +44,14 @@ inline std::vector<step_folder> step_folders(std::string const& dir) {
 
 /// The folder's manifest, once every file has been found to be what it says. Throws `error` otherwise. Reads
 /// every byte.
-inline checkpoint_manifest sound_manifest(std::string const& folder) {
+inline exec::checkpoint_manifest sound_manifest(std::string const& folder) {
   std::string const path = folder + "/manifest.json";
-  if (!exists(path))
+  if (!exec::detail::exists(path))
     throw error("the checkpoint is incomplete: it has no manifest", folder,
                 "a checkpoint that was saved to the end");
-  checkpoint_manifest const m = decode_manifest(input_file(path).text(), path);
-  for (checkpoint_part const& p : m.files) {
-    input_file const f(folder + "/" + p.name);
+  exec::checkpoint_manifest const m = exec::decode_manifest(exec::input_file(path).text(), path);
+  for (exec::checkpoint_part const& p : m.files) {
+    exec::input_file const f(folder + "/" + p.name);
     if (f.bytes() != p.bytes)
       throw error("the file has " + std::to_string(f.bytes()) + " bytes", f.path(),
                   std::to_string(p.bytes) + " bytes, by the manifest");
@@ -71,9 +71,9 @@ inline bool is_sound(std::string const& folder) {
 /// Under a name that nobody looks at, then file by file: half of a removal is never taken for a checkpoint.
 inline void discard(std::string const& dir, std::string const& name) {
   std::string const away = dir + "/.discarded-" + name;
-  remove_folder(away);
-  rename_path(dir + "/" + name, away);
-  remove_folder(away);
+  exec::detail::remove_folder(away);
+  exec::detail::rename_path(dir + "/" + name, away);
+  exec::detail::remove_folder(away);
 }
 
 }  // namespace detail
@@ -82,7 +82,7 @@ inline void discard(std::string const& dir, std::string const& name) {
 /// which and why. A folder that is not there holds none; one that cannot be read, or a file, is an `error`:
 /// who takes it for empty begins a run anew. Reads every byte of the one that it returns.
 inline found_checkpoint latest_checkpoint(std::string const& dir) {
-  detail::require_folder(dir);
+  exec::detail::require_folder(dir);
   found_checkpoint r;
   for (detail::step_folder const& s : detail::step_folders(dir)) {
     std::string const path = dir + "/" + s.name();

@@ -9,12 +9,12 @@
 #include <tensorpar/exec/device/content_hash.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A regular file to read by position, with a hash of it all. Throws `error` as readable_file does.
-class input_file : public readable_file {
+class input_file : public core::readable_file {
  public:
-  explicit input_file(std::string path) : readable_file(std::move(path)) {}
+  explicit input_file(std::string path) : core::readable_file(std::move(path)) {}
   /// Of the whole content, read in pieces.
   u64 hash() const {
     content_hash h;
@@ -31,7 +31,7 @@ class input_file : public readable_file {
 /// A file that is written whole or not at all (core/whole_file.hpp), with the size and a hash of what was
 /// written. Throws `error` as that does.
 class output_file {
-  whole_file file_;
+  core::whole_file file_;
   content_hash hash_;
   u64 bytes_ = 0;
 
@@ -73,14 +73,16 @@ inline std::vector<std::string> names_in(std::string const& folder) {
 }
 /// Throws `error` unless the folder can be read, or there is nothing of this name.
 inline void require_folder(std::string const& path) {
-  descriptor const d = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
+  core::detail::descriptor const d = core::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!d && errno != ENOENT)
-    refuse("cannot read the folder", path, "a folder that may be read, or a path where there is nothing");
+    core::detail::refuse("cannot read the folder", path,
+                         "a folder that may be read, or a path where there is nothing");
 }
 /// Returns once the folder's list of names is on the disk, where folders can be synced.
 inline void sync_folder(std::string const& path) {
-  descriptor const d = open_folder(AT_FDCWD, path.c_str());
-  if (!d || !synced(d.get())) refuse("cannot write the folder", path, "a folder on a disk that works");
+  core::detail::descriptor const d = core::detail::open_folder(AT_FDCWD, path.c_str());
+  if (!d || !core::detail::synced(d.get()))
+    core::detail::refuse("cannot write the folder", path, "a folder on a disk that works");
 }
 /// Makes the folder and those above it that are missing.
 inline void make_folders(std::string const& path) {
@@ -88,23 +90,23 @@ inline void make_folders(std::string const& path) {
   std::size_t const slash = path.find_last_of('/', path.size() - 2);
   std::string const above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   make_folders(above);
-  if (repeated([&] { return ::mkdir(path.c_str(), 0777); }) != 0 && errno != EEXIST)
-    refuse("cannot make the folder", path, "a path that may be written");
+  if (core::detail::repeated([&] { return ::mkdir(path.c_str(), 0777); }) != 0 && errno != EEXIST)
+    core::detail::refuse("cannot make the folder", path, "a path that may be written");
   if (!is_folder(path)) throw error("not a folder", path, "a folder, or a path where one can be made");
   sync_folder(above);
 }
 /// Makes a folder of a name that nobody else has, and returns its path: `start` and 16 digits.
 inline std::string make_new_folder(std::string const& start) {
   for (int tries = 0; tries < 1000; ++tries) {
-    std::string const path = start + hex_of(random_bits());
-    if (repeated([&] { return ::mkdir(path.c_str(), 0777); }) == 0) return path;
+    std::string const path = start + core::detail::hex_of(core::detail::random_bits());
+    if (core::detail::repeated([&] { return ::mkdir(path.c_str(), 0777); }) == 0) return path;
     if (errno != EEXIST) break;
   }
-  refuse("cannot make a folder " + start + "...", start, "a path that may be written");
+  core::detail::refuse("cannot make a folder " + start + "...", start, "a path that may be written");
 }
 inline void rename_path(std::string const& from, std::string const& to) {
-  if (repeated([&] { return std::rename(from.c_str(), to.c_str()); }) != 0)
-    refuse("cannot rename " + from, to, "a folder that may be written");
+  if (core::detail::repeated([&] { return std::rename(from.c_str(), to.c_str()); }) != 0)
+    core::detail::refuse("cannot rename " + from, to, "a folder that may be written");
 }
 /// Removes a folder of plain files; what cannot be removed stays.
 inline void remove_folder(std::string const& path) {
@@ -114,17 +116,17 @@ inline void remove_folder(std::string const& path) {
 
 /// One process at a time: held until the object goes, or the process dies.
 class folder_lock {
-  descriptor fd_;
+  core::detail::descriptor fd_;
 
  public:
   explicit folder_lock(std::string const& path)
-      : fd_(open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY)) {
-    if (!fd_) refuse("cannot open the folder", path, "a folder that may be read");
-    if (!taken(fd_.get()))
+      : fd_(core::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY)) {
+    if (!fd_) core::detail::refuse("cannot open the folder", path, "a folder that may be read");
+    if (!core::detail::taken(fd_.get()))
       throw error("another process is saving here", path, "a folder of its own for every training run");
   }
 };
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

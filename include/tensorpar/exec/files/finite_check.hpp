@@ -8,7 +8,7 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Which numbers a file may hold: finite ones alone, or NaN and infinity too (to look at what went wrong).
 enum class saved_numbers { finite, any };
@@ -36,4 +36,4 @@ void require_finite(std::vector<Scalar> const& all, char const* what, std::strin
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

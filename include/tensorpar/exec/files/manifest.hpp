@@ -3,7 +3,7 @@
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/codec.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// One file of a checkpoint: its plain name, size and `content_hash`.
 struct checkpoint_part {
@@ -32,7 +32,7 @@ inline bool is_plain_name(std::string_view s) {
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.')) return false;
   return true;
 }
-inline u64 read_u64(plan_reader const& r) {
+inline u64 read_u64(tensorpar::detail::plan_reader const& r) {
   if (!r.at.is_number_unsigned()) r.fail("not a whole number from 0", "a whole number below 2^64");
   return r.at.get<u64>();
 }
@@ -40,28 +40,28 @@ inline u64 read_u64(plan_reader const& r) {
 
 /// The manifest as JSON: schema version first, keys in one order, hashes as text. Throws `error` if the label
 /// is not UTF-8.
-inline json encode(checkpoint_manifest const& m) {
-  json r = json::object();
+inline core::json encode(checkpoint_manifest const& m) {
+  core::json r = core::json::object();
   r["tensorpar_checkpoint"] = checkpoint_manifest::schema;
   r["checksum"] = "";
   r["step"] = m.step;
   r["seed"] = m.seed;
   r["model"] = m.model;
-  r["graph"] = detail::hex_of(m.graph);
-  r["optimizer"] = detail::optimizer_names[static_cast<int>(m.optimizer)];
+  r["graph"] = core::detail::hex_of(m.graph);
+  r["optimizer"] = tensorpar::detail::optimizer_names[static_cast<int>(m.optimizer)];
   r["scalar"] = m.scalar;
-  json files = json::array();
+  core::json files = core::json::array();
   for (checkpoint_part const& p : m.files) {
-    json x = json::object();
+    core::json x = core::json::object();
     x["name"] = p.name;
     x["bytes"] = p.bytes;
-    x["hash"] = detail::hex_of(p.hash);
+    x["hash"] = core::detail::hex_of(p.hash);
     files.push_back(std::move(x));
   }
   r["files"] = std::move(files);
   try {
-    r["checksum"] = detail::plan_checksum(r);
-  } catch (json::exception const&) {
+    r["checksum"] = tensorpar::detail::plan_checksum(r);
+  } catch (core::json::exception const&) {
     throw error("a model's label that is not UTF-8", "checkpoint", "UTF-8");
   }
   return r;
@@ -72,8 +72,8 @@ inline json encode(checkpoint_manifest const& m) {
 /// or unknown key, a wrong type, a name that is none of a plain file, or a content that is not what its
 /// checksum says. Law: decode_manifest(encode(m).dump()) == m. O(text).
 inline checkpoint_manifest decode_manifest(std::string_view text, std::string const& where) {
-  json const from = parse_json(text, where);
-  detail::plan_reader const r{from, where, ""};
+  core::json const from = core::parse_json(text, where);
+  tensorpar::detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || !from.contains("tensorpar_checkpoint"))
     r.fail("not a checkpoint's manifest", "an object with \"tensorpar_checkpoint\"");
   if (i64 const v = r["tensorpar_checkpoint"].integer(0, INT64_MAX); v != checkpoint_manifest::schema)
@@ -88,13 +88,13 @@ inline checkpoint_manifest decode_manifest(std::string_view text, std::string co
   m.graph = r["graph"].hex();
   std::string const kind = r["optimizer"].text();
   int k = 0;
-  while (k < 3 && kind != detail::optimizer_names[k]) ++k;
+  while (k < 3 && kind != tensorpar::detail::optimizer_names[k]) ++k;
   if (k == 3) r["optimizer"].fail("unknown optimizer", "sgd, momentum, adamw");
   m.optimizer = static_cast<optimizer_kind>(k);
   m.scalar = r["scalar"].text();
-  detail::plan_reader const files = r["files"];
+  tensorpar::detail::plan_reader const files = r["files"];
   for (std::size_t i = 0, n = files.array(0, 1000); i < n; ++i) {
-    detail::plan_reader const f = files[i];
+    tensorpar::detail::plan_reader const f = files[i];
     f.object({"name", "bytes", "hash"});
     m.files.push_back({f["name"].text(), detail::read_u64(f["bytes"]), f["hash"].hex()});
     if (!detail::is_plain_name(m.files.back().name))
@@ -102,11 +102,11 @@ inline checkpoint_manifest decode_manifest(std::string_view text, std::string co
     for (std::size_t j = 0; j < i; ++j)
       if (m.files[j].name == m.files[i].name) f["name"].fail("a file that stands twice", "each file once");
   }
-  json const again = encode(m);
-  if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())
+  core::json const again = encode(m);
+  if (r["checksum"].hex() != tensorpar::detail::plan_reader{again, where, ""}["checksum"].hex())
     r["checksum"].fail("the manifest was edited or damaged: its content is not what the checksum says",
                        "a manifest as it was written");
   return m;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

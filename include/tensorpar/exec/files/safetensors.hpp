@@ -11,7 +11,7 @@
 #include <tensorpar/exec/device/stored_type.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// The format (huggingface.co/docs/safetensors): 8 bytes with the header's length, little-endian; the header,
 /// a JSON object from names to {"dtype", "shape", "data_offsets"}, maybe with texts under "__metadata__",
@@ -73,18 +73,18 @@ namespace detail {
 /// Errors about one tensor of one file. Names come from outside, hence escaped.
 inline std::string tensor_place(std::string const& where, std::string const& name,
                                 char const* key = nullptr) {
-  return where + ": tensor " + json(name).dump(-1, ' ', true, json::error_handler_t::replace) +
+  return where + ": tensor " + core::json(name).dump(-1, ' ', true, core::json::error_handler_t::replace) +
          (key ? ", " + std::string(key) : std::string());
 }
 
-template <class Place> u64 whole_number(json const& x, Place const& place) {
+template <class Place> u64 whole_number(core::json const& x, Place const& place) {
   bool const good = x.is_number_unsigned() && x.get<u64>() <= u64{INT64_MAX};
   if (!good)
     throw error("not a whole number", place(), "a whole number from 0 to " + std::to_string(INT64_MAX));
   return x.get<u64>();
 }
 
-inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 data_bytes,
+inline stored_tensor tensor_entry(std::string const& name, core::json const& x, u64 data_bytes,
                                   std::string const& where) {
   stored_tensor t;
   t.name = name;
@@ -96,7 +96,7 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
       throw error("a key is missing", tensor_place(where, name, key), "dtype, shape and data_offsets");
   if (x.size() != 3)
     throw error("unknown keys", tensor_place(where, name), "dtype, shape and data_offsets alone");
-  json const &type = x["dtype"], &extents = x["shape"], &offsets = x["data_offsets"];
+  core::json const &type = x["dtype"], &extents = x["shape"], &offsets = x["data_offsets"];
   int k = 0;
   while (k < stored_types && type != name_of(static_cast<stored_type>(k))) ++k;
   if (!type.is_string() || type.get_ref<std::string const&>().empty())
@@ -108,7 +108,7 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
   auto const offsets_place = [&] { return tensor_place(where, name, "data_offsets"); };
   if (!extents.is_array()) throw error("not a list", tensor_place(where, name, "shape"), "a list of extents");
   u64 bytes = t.other_type.empty() ? static_cast<u64>(bytes_of(t.type)) : 1;
-  for (json const& e : extents) {
+  for (core::json const& e : extents) {
     u64 const n = whole_number(e, shape_place);
     if (n && bytes > u64{INT64_MAX} / n)
       throw error("more elements than can be counted", tensor_place(where, name, "shape"),
@@ -156,7 +156,7 @@ inline stored_tensors parse_safetensors_header(std::string_view header, u64 data
                                                std::string const& where) {
   if (header.empty() || header[0] != '{')
     throw error("the header is not a JSON object", where, "a safetensors file");
-  json const all = parse_json(header, where);
+  core::json const all = core::parse_json(header, where);
   stored_tensors r;
   r.header_bytes = 8 + header.size();
   r.data_bytes = data_bytes;
@@ -200,11 +200,11 @@ inline stored_tensors read_safetensors(std::string_view file, std::string const&
 /// the data.
 /// Throws `error` for a name that stands twice, is "__metadata__" or not UTF-8, and for a negative extent.
 inline std::string safetensors_header(stored_tensors& t, std::string const& where) {
-  json all = json::object();
+  core::json all = core::json::object();
   if (!t.notes.empty()) {
-    json notes = json::object();
-    for (auto const& [key, text] : t.notes) detail::json_append(notes, key, text);
-    detail::json_append(all, "__metadata__", std::move(notes));
+    core::json notes = core::json::object();
+    for (auto const& [key, text] : t.notes) core::detail::json_append(notes, key, text);
+    core::detail::json_append(all, "__metadata__", std::move(notes));
   }
   std::set<std::string_view> names{"__metadata__"};
   u64 at = 0;
@@ -224,16 +224,18 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
     }
     x.begin = at;
     x.end = at += bytes;
-    json entry = json::object();
+    core::json entry = core::json::object();
     entry["dtype"] = name_of(x.type);
     entry["shape"] = x.extents;
     entry["data_offsets"] = {x.begin, x.end};
-    detail::json_append(all, x.name, std::move(entry));
+    core::detail::json_append(all, x.name, std::move(entry));
   }
   std::string text;
   try {
     text = all.dump();
-  } catch (json::exception const&) { throw error("a name or a note that is not UTF-8", where, "UTF-8"); }
+  } catch (core::json::exception const&) {
+    throw error("a name or a note that is not UTF-8", where, "UTF-8");
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data start on a multiple of 8 bytes
   if (text.size() > safetensors_max_header)
     throw error("a header of " + std::to_string(text.size()) + " bytes", where,
@@ -292,4 +294,4 @@ std::vector<Element> read_tensor(std::string_view file, stored_tensors const& he
   });
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

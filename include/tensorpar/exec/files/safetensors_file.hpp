@@ -4,7 +4,7 @@
 #include <tensorpar/exec/files/files.hpp>
 #include <tensorpar/exec/files/safetensors.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Reads tensors by name; only the header is kept in memory. Throws `error` as parse_safetensors_header does.
 class safetensors_file {
@@ -66,4 +66,4 @@ class safetensors_writer {
   u64 hash() const { return file_.hash(); }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

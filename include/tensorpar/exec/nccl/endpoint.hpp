@@ -13,7 +13,7 @@ namespace tensorpar::comm {
 /// All ranks call `prepare` together. It makes a communicator for every group, and one for every channel. A
 /// message is copied into a buffer of its own and sent by the channel's own queue, so a send never waits for
 /// its receive. Ends of a channel keep the order that `prepare` was told.
-template <class Library, queued_memory Memory>
+template <class Library, exec::queued_memory Memory>
 class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   using base = detail::nccl_rank<Library, Memory>;
   using status = typename base::status;
@@ -51,12 +51,12 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
 
   /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or
   /// is to run another program.
-  void prepare(traffic const& t) {
+  void prepare(exec::traffic const& t) {
     base::prepare(t);
     if (world_->local().size() < idx(size())) world_->talk_by(*this);
   }
   /// Throws `error` unless `prepare` was told of the group, or it is this rank alone.
-  group make_group(slice<int> members) { return group(&base::group_of(members)); }
+  group make_group(core::slice<int> members) { return group(&base::group_of(members)); }
 
   void barrier(group const& g) {
     if (g.size() > 1) {
@@ -128,7 +128,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     stop_if_failed();
     known(to);
     channel& w = to == rank_ ? own_ : out_[to];
-    planned_message const m{rank_, to, tag, n, sizeof(Element)};
+    exec::planned_message const m{rank_, to, tag, n, sizeof(Element)};
     if (to != rank_) w.order.expect(m);
     auto const bytes = mail_.take(queue_, whole<Element>(n));
     copy(reinterpret_cast<Element*>(mail_.data(bytes)), data, n);
@@ -157,7 +157,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
       return;
     }
     for (std::size_t left = w.order.size(); left > 0; --left) {
-      planned_message const m = w.order.next();
+      exec::planned_message const m = w.order.next();
       w.order.advance();
       if (m.tag == tag) {
         fits(m, n, sizeof(Element));
@@ -197,7 +197,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     });
     copy(take(s.index), static_cast<element const*>(give(s.index)), take_count(s.index));
   }
-  void take(channel& w, planned_message const& m, void* to) {
+  void take(channel& w, exec::planned_message const& m, void* to) {
     operate(w, queue_, 0, {"receive", "from rank " + std::to_string(m.from), ++w.number, task_}, [&] {
       return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, queue_);
     });
@@ -207,7 +207,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
       throw error("no such rank: " + std::to_string(other), "rank " + std::to_string(rank_),
                   "0 to " + std::to_string(size() - 1));
   }
-  void fits(planned_message const& m, i64 n, i64 bytes) const {
+  void fits(exec::planned_message const& m, i64 n, i64 bytes) const {
     if (m.count == n && m.bytes == bytes) return;
     throw error("rank " + std::to_string(m.from) + " sends " + detail::mail_order::words(m) + ", but rank " +
                     std::to_string(rank_) + " expects " + std::to_string(n) + " of " + std::to_string(bytes),
@@ -222,7 +222,8 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     return reinterpret_cast<Element*>(scratch(n * static_cast<i64>(sizeof(Element))));
   }
   template <class Element> void copy(Element* to, Element const* from, i64 n, bool adds = false) const {
-    if (to != from && n > 0) queue_.move_box(line_block(n), line_block(n), from, line_block(n), to, adds);
+    if (to != from && n > 0)
+      queue_.move_box(exec::line_block(n), exec::line_block(n), from, exec::line_block(n), to, adds);
   }
   /// to[i] = sum of the members' parts, in group order.
   template <class Element> void add(Element* parts, i64 n, i64 members, Element* to) const {
@@ -251,7 +252,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
 
   channel own_;
   detail::mail_room<Memory> mail_;
-  std::deque<tensorpar::detail::arena_memory<Memory>> scratch_;
+  std::deque<exec::detail::arena_memory<Memory>> scratch_;
 };
 
 }  // namespace tensorpar::comm

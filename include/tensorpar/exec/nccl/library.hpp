@@ -7,7 +7,7 @@
 #include <tensorpar/core/config.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// The calls of NCCL that are used, all static, by a queue of memory Q (exec/device/memory.hpp). They return
 /// a status at once; the work is done in the queue's order.
@@ -77,4 +77,4 @@ concept shrinking_library = requires(typename L::comm& c, int const* lost) {
   { L::shrink(c, lost, 1, c) } -> std::same_as<typename L::status>;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -15,11 +15,11 @@ namespace tensorpar::comm::detail {
 /// The messages of a channel, in the order in which they are sent, step after step. Both ends know it and
 /// keep to it.
 class mail_order {
-  std::vector<planned_message> step_;
+  std::vector<exec::planned_message> step_;
   std::size_t at_ = 0;
 
  public:
-  void add(planned_message const& m) { step_.push_back(m); }
+  void add(exec::planned_message const& m) { step_.push_back(m); }
   /// Between steps: others are told next.
   void clear() {
     step_.clear();
@@ -27,14 +27,14 @@ class mail_order {
   }
   bool empty() const { return step_.empty(); }
   std::size_t size() const { return step_.size(); }
-  planned_message const& next() const { return step_[at_]; }
+  exec::planned_message const& next() const { return step_[at_]; }
   void advance() { at_ = (at_ + 1) % step_.size(); }
-  static std::string words(planned_message const& m) {
+  static std::string words(exec::planned_message const& m) {
     return std::to_string(m.count) + " elements of " + std::to_string(m.bytes) + " bytes with tag " +
            std::to_string(m.tag);
   }
   /// Throws unless this is the message that is sent next.
-  void expect(planned_message const& m) const {
+  void expect(exec::planned_message const& m) const {
     if (!empty() && m == next()) return;
     throw error(
         "rank " + std::to_string(m.from) + " sends " + words(m) + " to rank " + std::to_string(m.to),
@@ -44,9 +44,9 @@ class mail_order {
 };
 
 /// Room for messages on their way, which goes round: a steady state takes no memory.
-template <queued_memory Memory> class mail_room {
+template <exec::queued_memory Memory> class mail_room {
   struct piece {
-    tensorpar::detail::arena_memory<Memory> bytes;
+    exec::detail::arena_memory<Memory> bytes;
     typename Memory::mark done;                    // by whoever used it last
     bool taken = false;
   };
@@ -64,7 +64,7 @@ template <queued_memory Memory> class mail_room {
           m.reached(p.done))
         best = &p;
     if (!best) {
-      pieces_.push_back({tensorpar::detail::arena_memory<Memory>(bytes, m), m.make_mark(), false});
+      pieces_.push_back({exec::detail::arena_memory<Memory>(bytes, m), m.make_mark(), false});
       best = &pieces_.back();
     }
     best->taken = true;

@@ -27,7 +27,7 @@ namespace detail {
 /// What messages of one channel need at one of its ends.
 template <class Library, class Memory> struct nccl_channel {
   struct waiting {
-    planned_message what;
+    exec::planned_message what;
     typename mail_room<Memory>::item bytes;
   };
   mail_order order;
@@ -39,8 +39,8 @@ template <class Library, class Memory> struct nccl_channel {
 };
 
 /// All of `basic_nccl` but its operations. One thread drives it.
-template <class Library, queued_memory Memory>
-  requires collective_library<Library, Memory>
+template <class Library, exec::queued_memory Memory>
+  requires exec::collective_library<Library, Memory>
 class nccl_rank {
  protected:
   using handle = typename Library::comm;
@@ -74,7 +74,7 @@ class nccl_rank {
   /// one sends early what the other receives late, hosts could so wait for one another in a circle;
   /// collectives cannot, since all ranks come to them in the order of the program. Throws `error` where one
   /// is missing past the deadline, or is to run another program.
-  void prepare(traffic const& t) {
+  void prepare(exec::traffic const& t) {
     memory_.wait();
     handle const everyone = join();
     everyone_.comm = everyone;
@@ -83,9 +83,9 @@ class nccl_rank {
     // before groups, which might not fit each other
     if (world_->local().size() < idx(size())) compare(t.program);
     // a byte to send, and one to receive
-    tensorpar::detail::arena_memory<Memory> const first(2, queue_);
+    exec::detail::arena_memory<Memory> const first(2, queue_);
     queue_.wait();                                     // other queues read it
-    for (auto const& round : channel_rounds(t, size())) {
+    for (auto const& round : exec::channel_rounds(t, size())) {
       int color = -1, key = 0;
       for (std::size_t k = 0; k < round.size(); ++k)
         if (auto const& m = round[k].members; std::find(m.begin(), m.end(), rank_) != m.end()) {
@@ -118,9 +118,9 @@ class nccl_rank {
   }
   /// Between steps: from now on these are a step's messages. Precondition: on channels that `prepare` was
   /// told of; all ranks say the same.
-  void messages(traffic const& t) {
+  void messages(exec::traffic const& t) {
     for (auto* side : {&out_, &in_}) for (auto& [other, w] : *side) w.order.clear();
-    for (planned_message const& m : t.messages) {
+    for (exec::planned_message const& m : t.messages) {
       if (m.from == rank_) out_[m.to].order.add(m);
       if (m.to == rank_) in_[m.from].order.add(m);
     }
@@ -150,7 +150,7 @@ class nccl_rank {
   /// library can go on from it.
   void abandon() noexcept {
     handle kept{};
-    if constexpr (shrinking_library<Library>) {
+    if constexpr (exec::shrinking_library<Library>) {
       auto const taken = [](status s) { return s == Library::ok || s == Library::in_progress; };
       // all are stopped before any is waited for: one's operation may stand behind another's in a queue
       if (everyone_.comm != handle{})
@@ -167,7 +167,7 @@ class nccl_rank {
  private:
   /// All ranks' communicator: a new one, or what is left of one that has failed.
   handle join() {
-    if constexpr (shrinking_library<Library>) {
+    if constexpr (exec::shrinking_library<Library>) {
       if (handle const old = world_->take_old(rank_); old != handle{}) {
         std::vector<int> const lost = world_->lost();
         std::string const what =
@@ -195,7 +195,7 @@ class nccl_rank {
   void compare(u64 mine) {
     constexpr i64 each = sizeof mine;
     std::vector<u64> all(idx(size()));
-    tensorpar::detail::arena_memory<Memory> there(each * size(), queue_);
+    exec::detail::arena_memory<Memory> there(each * size(), queue_);
     queue_.write(there.data() + each * rank_, &mine, each);
     std::byte* const at = there.data();
     operate(everyone_, queue_, 0, {"comparing programs", "of all ranks", 1, -1}, [&] {
@@ -205,7 +205,7 @@ class nccl_rank {
     queue_.read(all.data(), there.data(), each * size());
     std::vector<int> other;
     for (int r = 1; r < size(); ++r) if (all[idx(r)] != all[0]) other.push_back(r);
-    tensorpar::detail::require_none_other(other);
+    exec::detail::require_none_other(other);
   }
   /// The communicator that another one was asked for.
   handle has_come(char const* what) {
@@ -224,7 +224,7 @@ class nccl_rank {
     return " for more than " + std::to_string(world_->deadline().count()) + " ms";
   }
   /// Its own, for good. Throws `error` unless `prepare` was told of the group, or it is this rank alone.
-  group_state& group_of(slice<int> members) {
+  group_state& group_of(core::slice<int> members) {
     std::vector<int> const all(members.begin(), members.end());
     auto i = groups_.find(all);
     if (i == groups_.end() && all == std::vector<int>{rank_})

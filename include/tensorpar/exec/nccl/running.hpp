@@ -23,7 +23,7 @@ namespace detail {
 
 /// Marks before and after every operation say which queue has come how far. An operation's time begins when
 /// its own rank has come to it, so long computations before it do not count.
-template <queued_memory Memory> class running_operations {
+template <exec::queued_memory Memory> class running_operations {
   using clock = std::chrono::steady_clock;
   struct operation {
     operation_name name;

@@ -106,7 +106,7 @@ template <class Library> class nccl_world {
   /// check), and all survivors say the same; nobody may be, and all then go on. Once: the old world goes with
   /// it. Throws `error` where that cannot be.
   nccl_survivors<Library> survivors(std::vector<int> lost) {
-    if (!shrinking_library<Library>)
+    if (!exec::shrinking_library<Library>)
       throw error("this library cannot revoke and shrink communicators", "comm::nccl",
                   "NCCL 2.28.9 or newer, or a new world by a new id");
     if (!failed()) throw error("nothing has failed", "comm::nccl", "survivors of a run that has");

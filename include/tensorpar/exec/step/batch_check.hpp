@@ -8,7 +8,7 @@
 #include <tensorpar/exec/step/index_limits.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// What batches of one graph must be, made once. O(nodes + indices that are moved between operators).
 class batch_check {
@@ -51,4 +51,4 @@ class batch_check {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -10,7 +10,7 @@
 #include <tensorpar/exec/device/memory.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A queue whose work can be written down.
 ///
@@ -32,7 +32,7 @@ concept recording_memory = queued_memory<M> && std::movable<typename M::recordin
 
 /// Kernels that take what changes from step to step from the device's memory, so that they can be replayed.
 template <class Policy>
-concept replayable_policy = requires(any_op const& o, step_state const& s) {
+concept replayable_policy = requires(op::any_op const& o, step_state const& s) {
   { Policy::changes_by_step(o) } -> std::same_as<bool>;
   { Policy::arguments_of(o, s) } -> std::same_as<step_arguments>;
 };
@@ -148,15 +148,15 @@ template <class Memory> struct runs_of<true, Memory> { using type = captured_gra
 /// One device's numbers that change from step to step, in its memory: a place for every operator that takes
 /// some.
 template <class Policy, class Memory> class numbers_of_step {
-  std::vector<any_op> ops_;
+  std::vector<op::any_op> ops_;
   arena_memory<Memory> at_;
 
  public:
   /// Of these operators those that do, each once.
-  numbers_of_step(std::vector<any_op> const& ops, Memory m)
+  numbers_of_step(std::vector<op::any_op> const& ops, Memory m)
       : ops_(changing(ops)), at_(bytes(), std::move(m)) {}
   /// Null: o takes none.
-  step_arguments const* place(any_op const& o) const {
+  step_arguments const* place(op::any_op const& o) const {
     auto const i = std::find(ops_.begin(), ops_.end(), o);
     return i == ops_.end() ? nullptr
                            : reinterpret_cast<step_arguments const*>(at_.data()) + (i - ops_.begin());
@@ -164,15 +164,15 @@ template <class Policy, class Memory> class numbers_of_step {
   void write(step_state const& s) const {
     if (ops_.empty()) return;
     std::vector<step_arguments> all;
-    for (any_op const& o : ops_) all.push_back(Policy::arguments_of(o, s));
+    for (op::any_op const& o : ops_) all.push_back(Policy::arguments_of(o, s));
     at_.memory().write(at_.data(), all.data(), bytes());
   }
 
  private:
   i64 bytes() const { return static_cast<i64>(ops_.size() * sizeof(step_arguments)); }
-  static std::vector<any_op> changing(std::vector<any_op> const& ops) {
-    std::vector<any_op> r;
-    for (any_op const& o : ops)
+  static std::vector<op::any_op> changing(std::vector<op::any_op> const& ops) {
+    std::vector<op::any_op> r;
+    for (op::any_op const& o : ops)
       if (Policy::changes_by_step(o) && std::find(r.begin(), r.end(), o) == r.end()) r.push_back(o);
     return r;
   }
@@ -184,4 +184,4 @@ template <class Policy, class Memory> struct numbers_kept<true, Policy, Memory> 
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -13,13 +13,13 @@
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Does this device hold numbers of its own, not copies of another one's? Parts of a sum are its own.
-inline bool is_first_copy(layout const& l, int device) {
+inline bool is_first_copy(ir::layout const& l, int device) {
   auto const c = l.coordinates(device);
   for (std::size_t a = 0; a < l.axes.size(); ++a)
-    if (l.axes[a].kind == part_kind::replicate && c[a] != 0) return false;
+    if (l.axes[a].kind == ir::part_kind::replicate && c[a] != 0) return false;
   return true;
 }
 
@@ -37,7 +37,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   static std::map<std::vector<i64>, std::vector<int>> boxes_of(buffer const& q) {
     std::map<std::vector<i64>, std::vector<int>> r;
     for (int d : q.devices) {
-      tensor_block const box = block_of(q.where, q.type, d);
+      op::tensor_block const box = ir::block_of(q.where, q.type, d);
       r[std::vector<i64>(box.offset, box.offset + box.rank)].push_back(d);
     }
     return r;
@@ -88,11 +88,11 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   /// elements.
   void scatter(int b, std::vector<Scalar> const& all) const {
     buffer const& q = buffer_of(b);
-    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    op::tensor_block const whole = ir::block_of(ir::layout{}, q.type, std::vector<i64>{});
     std::vector<Scalar> part;
     for (int d : q.devices) {
       if (!here(d)) continue;
-      tensor_block const mine = block_of(q.where, q.type, d);
+      op::tensor_block const mine = ir::block_of(q.where, q.type, d);
       part.resize(idx(mine.elements()));
       copy_box(mine, whole, all.data(), mine, part.data());
       write_reals(memory(d), address(b, d), part, q.type.type);
@@ -102,11 +102,11 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   /// parameter's: they stay.
   void scatter_master(int b, std::vector<Scalar> const& all, dtype stored) const {
     buffer const& q = buffer_of(b);
-    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    op::tensor_block const whole = ir::block_of(ir::layout{}, q.type, std::vector<i64>{});
     std::vector<Scalar> part, kept;
     for (int d : q.devices) {
       if (!here(d)) continue;
-      tensor_block const mine = block_of(q.where, q.type, d);
+      op::tensor_block const mine = ir::block_of(q.where, q.type, d);
       part.resize(idx(mine.elements()));
       kept.resize(part.size());
       copy_box(mine, whole, all.data(), mine, part.data());
@@ -120,10 +120,10 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   template <class World> std::vector<Scalar> gather(int b, World& world) const {
     buffer const& q = buffer_of(b);
     std::vector<Scalar> all(idx(q.type.elements())), part;
-    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    op::tensor_block const whole = ir::block_of(ir::layout{}, q.type, std::vector<i64>{});
     for (auto const& [offset, holders] : boxes_of(q)) {
       int const d = holders[0];
-      tensor_block const mine = block_of(q.where, q.type, d);
+      op::tensor_block const mine = ir::block_of(q.where, q.type, d);
       part.assign(idx(mine.elements()), Scalar{});
       if (here(d)) read_reals(memory(d), part, address(b, d), q.type.type);
       share(world, d, part.data(), part.size() * sizeof(Scalar));
@@ -137,7 +137,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
     std::vector<std::byte> first, other;
     for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
       buffer const& q = program_->buffers[b];
-      if (!q.persistent || q.where.degree(part_kind::replicate) == 1) continue;
+      if (!q.persistent || q.where.degree(ir::part_kind::replicate) == 1) continue;
       first.resize(idx(q.bytes));
       other.resize(first.size());
       for (auto const& [offset, holders] : boxes_of(q)) {
@@ -158,4 +158,4 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -12,7 +12,7 @@
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/program/core/program.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Runs task i, which `p` was prepared for. `moves`: the memory whose queue communicates; `only`: the
 /// evaluation that this is, or null.
@@ -44,4 +44,4 @@ void execute_task(computation_graph const& g, program const& q, std::size_t i, P
   compute.run(c);
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

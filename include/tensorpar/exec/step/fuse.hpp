@@ -4,10 +4,10 @@
 #include <tensorpar/exec/device/narrow.hpp>
 #include <tensorpar/program/fuse_tasks.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
-template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
+template <class Compute> bool has_kernel(op::any_op const& o, bool narrow) {
   if (!Compute::supports(o)) return false;
   if (has_lse(o)) {
     static_assert(
@@ -26,7 +26,7 @@ template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
 
 /// `fuse_tasks` (program/fuse_tasks.hpp) for this policy.
 template <compute_policy Compute> program fused(program const& p, machine const& cluster) {
-  return fuse_tasks(p, cluster, &detail::has_kernel<Compute>, &Compute::workspace);
+  return passes::fuse_tasks(p, cluster, &detail::has_kernel<Compute>, &Compute::workspace);
 }
 /// The step with its program fused: `executor<C, M> run(fused<C>(step_for<C>(graph, plan)))`. Precondition:
 /// the step is unrolled.
@@ -35,4 +35,4 @@ template <compute_policy Compute> planned_step fused(planned_step s) {
   return s;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

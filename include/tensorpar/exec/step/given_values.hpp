@@ -8,7 +8,7 @@
 #include <tensorpar/ir/computation_graph.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// By value, a hash of what was stored last and of how many steps came before. Equal programs keep equal
 /// values equal, so processes that were given the same between the same steps hold the same.
@@ -16,14 +16,14 @@ class given_values {
   std::vector<u64> hash_;                  // by value; 0: nothing yet
   u64 digest_ = 0, ran_ = 0;               // ran_: steps since the run was made, whatever number they have
 
-  static u64 mark(int value, u64 hash) { return hash ? hasher{}.add(value).add(hash).value() : 0; }
+  static u64 mark(int value, u64 hash) { return hash ? core::hasher{}.add(value).add(hash).value() : 0; }
 
  public:
   /// O(bytes).
   void take(int value, void const* data, std::size_t bytes) {
     auto const x = idx(value);
     if (hash_.size() <= x) hash_.resize(x + 1, 0);
-    u64 const now = hasher{}.add(content_hash{}.add(data, bytes).value()).add(ran_).value();
+    u64 const now = core::hasher{}.add(content_hash{}.add(data, bytes).value()).add(ran_).value();
     digest_ ^= mark(value, hash_[x]) ^ mark(value, now);
     hash_[x] = now;
   }
@@ -44,4 +44,4 @@ class given_values {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -13,7 +13,7 @@
 #include <tensorpar/ir/layout.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Of one input of integers. An element's limit is the least of all operators that read with it; an element
 /// that none reads with has none.
@@ -35,7 +35,7 @@ struct index_limits {
 };
 
 /// f(op) for an operator that moves elements and makes none; false for any other one.
-template <class F> bool with_structural(any_op const& o, F const& f) {
+template <class F> bool with_structural(op::any_op const& o, F const& f) {
   auto const one = [&]<class Op>(Op const*) { return o.is<Op>() && (f(o.as<Op>()), true); };
   auto const of = [&]<class... Op>(Op const*... p) { return (one(p) || ...); };
   return of(static_cast<reshape*>(nullptr), static_cast<flatten*>(nullptr), static_cast<merge_axes*>(nullptr),
@@ -86,20 +86,20 @@ class index_flow {
   void move(graph_node const& n) {
     std::vector<void const*> in;
     std::vector<void*> out;
-    std::vector<tensor_block> in_block, out_block;
+    std::vector<op::tensor_block> in_block, out_block;
     for (int x : n.in) if (!is_integer(g_.type(x).type)) return;
     for (int x : n.in) {
       std::vector<std::int32_t> const* const k = numbers_of(x);
       if (!k) return;
       in.push_back(k->data());
-      in_block.push_back(block_of(layout{}, g_.type(x), std::vector<i64>{}));
+      in_block.push_back(ir::block_of(ir::layout{}, g_.type(x), std::vector<i64>{}));
     }
     std::map<int, std::vector<std::int32_t>> made;
     for (int y : n.out) {
       std::vector<std::int32_t>& k = made[y];
       k.assign(idx(g_.type(y).elements()), 0);
       out.push_back(k.data());
-      out_block.push_back(block_of(layout{}, g_.type(y), std::vector<i64>{}));
+      out_block.push_back(ir::block_of(ir::layout{}, g_.type(y), std::vector<i64>{}));
     }
     kernel_call c;
     c.op = &n.op;
@@ -189,4 +189,4 @@ inline void check_indices(computation_graph const& g, std::string const& name, h
   }
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// f(from, to) for parts of [0, n), by all of the processor's cores where there are many. Precondition: f
 /// throws nothing.
@@ -56,4 +56,4 @@ void each_initial_value(training_graph const& t, u64 seed, Store&& store) {
             std::vector<Scalar>(idx(g.values[x].type.elements()), Scalar(0)));
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -11,7 +11,7 @@
 #include <tensorpar/exec/step/task_errors.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Part of an executor, which says in its own words what these do. Where there is one process alone nobody is
 /// asked.
@@ -41,7 +41,7 @@ template <class World> struct joined_run {
     departure.together(false);
     try { all = f(); } catch (...) { mine = std::current_exception(); }
     if (!anew) all.insert(all.begin(), {{"step", steps}, {"seed", seed}});
-    u64 const digest = hasher{}.add(digest_of(all)).add(anew ? 0 : content.digest()).value();
+    u64 const digest = core::hasher{}.add(digest_of(all)).add(anew ? 0 : content.digest()).value();
     departure.together(true);
     agree(world, {local, devices}, mine, digest, [&] {
       if (!anew) for (shared_fact& x : content.facts(g)) all.push_back(std::move(x));
@@ -87,4 +87,4 @@ template <class World> struct joined_run {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

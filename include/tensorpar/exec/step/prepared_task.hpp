@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 template <class Group> struct prepared_task {
-  std::vector<tensor_block> in, out;
+  std::vector<op::tensor_block> in, out;
   std::vector<void const*> in_at;
   std::vector<void*> out_at;
   // (operand, value): inputs that the host writes before this task
@@ -58,12 +58,13 @@ inline void place_in_batch(kernel_call& c, graph_node const& n, int micro_batch,
 /// adds what is added once (a bias).
 inline bool is_first_share(computation_graph const& g, task const& t, int d) {
   graph_node const& n = g.node(t.node);
-  iteration_space const space = space_of(g, t.node);
-  layout mesh{t.mesh.start, {}};
-  for (mesh_axis const& a : t.mesh.axes) mesh.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});
+  ir::iteration_space const space = ir::space_of(g, t.node);
+  ir::layout mesh{t.mesh.start, {}};
+  for (ir::mesh_axis const& a : t.mesh.axes)
+    mesh.axes.push_back({ir::part_kind::replicate, -1, a.degree, a.stride});
   auto const c = mesh.coordinates(d);
   for (std::size_t k = 0; k < t.mesh.axes.size(); ++k) {
-    node_loop const* l = followed(space, n.letters, t.mesh.axes[k].letter);
+    ir::node_loop const* l = ir::followed(space, n.letters, t.mesh.axes[k].letter);
     if (l && l->reduced && c[k] != 0) return false;
   }
   return true;
@@ -75,11 +76,11 @@ Prepared prepare_task(computation_graph const& g, program const& q, std::size_t 
                       device_memory<Scalar, Memory> const& memory, Endpoint& end) {
   task const& t = q.tasks[i];
   Prepared p;
-  auto put = [&](std::vector<int> const& side, std::vector<tensor_block>& blocks, auto& at) {
+  auto put = [&](std::vector<int> const& side, std::vector<op::tensor_block>& blocks, auto& at) {
     for (int b : side) {
       buffer const& x = q.buffers[idx(b)];
       bool const here = memory.has(b, d);
-      blocks.push_back(here ? block_of(x.where, x.type, d) : tensor_block{});
+      blocks.push_back(here ? ir::block_of(x.where, x.type, d) : op::tensor_block{});
       at.push_back(here ? memory.address(b, d) : nullptr);
     }
   };
@@ -126,9 +127,9 @@ lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pa
 /// The host writes a device's box of one micro-batch of an input. Scalars are given once for all
 /// micro-batches.
 template <class Scalar, class Memory>
-void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to, Memory const& memory) {
+void feed_box(host_tensor const& h, int micro, op::tensor_block const& box, void* to, Memory const& memory) {
   i64 const skip = box.rank ? micro * box.logical_elements() : 0;
-  tensor_block whole = box;
+  op::tensor_block whole = box;
   for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
   i64 inner = 1;                                           // elements of one index of axis 0
   // the box is one run of them, as it is of a batch whose samples are split
@@ -153,4 +154,4 @@ void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to
   else put(static_cast<Scalar*>(nullptr), h.real.data() + skip, number);
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

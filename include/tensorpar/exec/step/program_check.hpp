@@ -9,7 +9,7 @@
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/program/unroll.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_program(std::string what, i64 scalar_bytes) {
@@ -27,7 +27,7 @@ template <class Compute> training_graph const& with_kernels(training_graph const
 }
 /// Of what all processes of a run have alike.
 inline u64 whole_hash(training_graph const& t, plan const& p, program const& q) {
-  return hasher{}.add(t.graph.hash()).add(task_hash(q)).add(p.optimizer.on_non_finite).value();
+  return core::hasher{}.add(t.graph.hash()).add(passes::task_hash(q)).add(p.optimizer.on_non_finite).value();
 }
 /// What ranks are told before a run of it.
 inline traffic announced(training_graph const& t, plan const& p, program const& q) {
@@ -40,8 +40,8 @@ inline traffic announced(training_graph const& t, plan const& p, program const& 
 /// one function.
 struct policy_facts {
   i64 scalar_bytes;
-  bool (*supports)(any_op const&);
-  i64 (*workspace)(any_op const&, shapes, shapes);
+  bool (*supports)(op::any_op const&);
+  i64 (*workspace)(op::any_op const&, shapes, shapes);
 };
 
 inline void check_program(training_graph const& t, plan const& p, program const& q,
@@ -63,10 +63,12 @@ inline void check_program(training_graph const& t, plan const& p, program const&
     std::string const name = "buffer " + std::to_string(b);
     if (x.value >= static_cast<int>(t.graph.values.size()) ||
         (x.value >= 0 && x.type != t.graph.type(x.value)))
-      no("is of another graph: " + name + " is value " + std::to_string(x.value) + " of " + spell(x.type));
+      no("is of another graph: " + name + " is value " + std::to_string(x.value) + " of "
+         + op::spell(x.type));
     if (!ours(x.devices) || x.offset.size() != x.devices.size()) no("has no place for " + name);
     if (x.value >= 0 && !x.devices.empty())
-      if (i64 const n = part_of(x.where, x.type).elements() * bytes_of(x.type.type, each); x.bytes < n)
+      if (i64 const n = ir::part_of(x.where, x.type).elements()
+          * tensorpar::bytes_of(x.type.type, each); x.bytes < n)
         no("has " + std::to_string(x.bytes) + " bytes for " + name + ", which takes " + std::to_string(n));
     for (std::size_t k = 0; k < x.devices.size(); ++k)
       if (x.offset[k] < 0 || x.bytes < 0 ||
@@ -86,7 +88,7 @@ inline void check_program(training_graph const& t, plan const& p, program const&
     auto const shapes_of = [&](std::vector<int> const& side, std::vector<shape>& to) {
       for (int b : side) {
         buffer const& y = q.buffers[idx(b)];
-        to.push_back(part_of(y.where, y.type));
+        to.push_back(ir::part_of(y.where, y.type));
       }
       return shapes{to.data(), static_cast<int>(to.size())};
     };
@@ -108,8 +110,9 @@ template <class Compute>
 program const& require_program(training_graph const& t, plan const& p, program const& q) {
   detail::check_program(t, p, q,
                         {sizeof(typename Compute::scalar_type),
-                         [](any_op const& o) -> bool { return Compute::supports(o); }, &Compute::workspace});
+                         [](op::any_op const& o) -> bool { return Compute::supports(o); },
+                             &Compute::workspace});
   return q;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Lane 0 computes, lane 1 communicates, each in a queue of the device; the host asks for tasks in program
 /// order and waits for none. Calls are those of lane_progress (exec/device/lanes.hpp), whose waits they take.
@@ -75,7 +75,7 @@ template <class Memory> struct lanes_of<true, Memory> { using type = queue_lanes
 /// throws.
 template <class World, class Ends>
 void connect(World& world, Ends& ends, std::vector<int> const& local, traffic const& all,
-             thread_pool& workers) {
+             core::thread_pool& workers) {
   auto one = [&](int worker) {
     int const d = local[idx(worker)];
     try {
@@ -89,4 +89,4 @@ void connect(World& world, Ends& ends, std::vector<int> const& local, traffic co
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -13,7 +13,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Throws `error`, with the first failure's words, if there was one.
 inline void require_alive(std::exception_ptr const& failure) {
@@ -57,11 +57,11 @@ void check_step(training_graph const& t, plan const& p, device_memory<Scalar, Me
                 host_batch const& batch, double learning_rate) {
   double most = std::numeric_limits<double>::max();
   if constexpr (std::floating_point<Scalar>) most = static_cast<double>(std::numeric_limits<Scalar>::max());
-  check_rate(learning_rate, "step", most);
+  tensorpar::detail::check_rate(learning_rate, "step", most);
   if (int const x = without_values(t, memory, given); x >= 0)
     throw error("parameter '" + t.graph.value(x).name + "' has no values yet", "executor",
                 "initialise(seed), load_checkpoint or store before a step");
   batches.require(t.graph, used, batch, p.micro_batches);
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -5,7 +5,7 @@
 #include <tensorpar/exec/step/program_check.hpp>
 #include <tensorpar/program/step_of.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// What an executor of this policy runs of a plan for this forward graph: to look at, to check, or to
 /// transform (exec/step/fuse.hpp) before an executor is made of it. The plan's scalar size is replaced by the
@@ -16,7 +16,7 @@ planned_step step_for(computation_graph const& forward, plan p, std::string cons
   p.scalar_bytes = sizeof(typename Compute::scalar_type);
   planned_step s = step_of(forward, p, loss, &Compute::workspace,
                            [](training_graph const& t) { detail::with_kernels<Compute>(t); });
-  s.program = detail::as_sealed(std::move(s.program), s.plan);
+  s.program = passes::detail::as_sealed(std::move(s.program), s.plan);
   return s;
 }
 
@@ -42,14 +42,14 @@ template <class Compute> planned_step ready(step_to_run given) {
   s.plan = fitting(s.graph, std::move(s.plan));
   s.plan.scalar_bytes = sizeof(typename Compute::scalar_type);
   if (s.unrolled()) require_program<Compute>(s.graph, s.plan, s.program);
-  else s.program = as_sealed(unroll(s, {&Compute::workspace}), s.plan);
+  else s.program = passes::detail::as_sealed(unroll(s, {&Compute::workspace}), s.plan);
   if (given.check) require_correct(s.graph, s.plan, s.program, "executor");
   return s;
 }
 
 /// The step of a plan for a training graph, or for a forward graph.
 template <class Compute> planned_step step_from(training_graph t, plan p) {
-  return p.saves_memory() ? memory_pass(t, std::move(p)) : planned_step{std::move(t), std::move(p)};
+  return p.saves_memory() ? passes::memory_pass(t, std::move(p)) : planned_step{std::move(t), std::move(p)};
 }
 template <class Compute> planned_step step_from(computation_graph forward, plan p) {
   return step_for<Compute>(forward, std::move(p));
@@ -57,4 +57,4 @@ template <class Compute> planned_step step_from(computation_graph forward, plan 
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -62,13 +62,13 @@ inline step_numbers told_by_step(training_graph const& g, program const& p) {
 /// The loss: its partial sums added, averaged over micro-batches where it is a mean. And the gradients' norm.
 template <class Scalar, class Memory, class World>
 void read_step(step_result& r, program const& p, step_numbers const& from,
-               device_memory<Scalar, Memory> const& memory, World& world) {
+               exec::detail::device_memory<Scalar, Memory> const& memory, World& world) {
   std::vector<double> all;
   auto const take = [&](int made) {
     buffer const& q = p.buffers[idx(made)];
     for (i64 k = 0, n = q.where.size(); k < n; ++k) {
       int const d = q.where.device(k);
-      if (!is_first_copy(q.where, d)) continue;
+      if (!exec::detail::is_first_copy(q.where, d)) continue;
       Scalar x(0);
       if (memory.here(d)) memory.memory(d).read(&x, memory.address(made, d), sizeof(Scalar));
       all.push_back(to_double(x));
@@ -76,7 +76,7 @@ void read_step(step_result& r, program const& p, step_numbers const& from,
   };
   if (from.norm >= 0) take(from.norm);
   for (int made : from.losses) take(made);
-  add_up(world, all);
+  exec::detail::add_up(world, all);
   if (from.norm >= 0) r.gradient_norm = all[0];
   for (std::size_t k = from.norm >= 0; k < all.size(); ++k) r.loss += all[k];
   r.loss /= from.terms;

@@ -7,7 +7,7 @@
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// One of a device's workers, and the task it was at; as many as there are tasks: at the end.
 struct worker_place {
@@ -57,4 +57,4 @@ inline std::exception_ptr with_task(program const& q, worker_place at) {
   }
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// By the host's clock; every task is waited for, so what is measured is not disturbed by others, and nothing
 /// overlaps within a worker.
@@ -86,4 +86,4 @@ inline timeline timeline_of(std::vector<std::vector<span>> workers) {
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

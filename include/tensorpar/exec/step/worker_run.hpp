@@ -15,7 +15,7 @@
 #include <tensorpar/program/core/timeline.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// One run, as all workers of a process share it. Each calls it with its number, and writes to its own place
 /// of `at`, `errors` and `spans` alone. `only`: the evaluation that this is, or null; `record`: are times
@@ -125,4 +125,4 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

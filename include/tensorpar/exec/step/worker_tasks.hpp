@@ -12,7 +12,7 @@
 #include <tensorpar/exec/step/queue_lanes.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// What follows from the two policies of an executor alone: how its devices work, and in what types.
 template <class Compute, class Comm> struct executor_types {
@@ -120,7 +120,7 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
   }
   /// What changes from step to step has a place of its own in the memory of device d.
   void number(program const& q, int d, device_memory<scalar, memory_type> const& memory) {
-    std::vector<any_op> ops;
+    std::vector<op::any_op> ops;
     auto const& mine = mine_[idx(d)];
     for (std::size_t i : mine) if (q.tasks[i].kind == task_kind::compute) ops.push_back(q.tasks[i].op);
     numbers.emplace_back(ops, memory.memory(d));
@@ -130,4 +130,4 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

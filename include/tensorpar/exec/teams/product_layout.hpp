@@ -38,7 +38,7 @@ constexpr i64 columns_of(i64 rows, i64 cols, i64 row, i64 col) {
 
 /// Precondition: m, n, k > 0.
 template <class Scalar, class Result>
-constexpr blas_product blas_form(matrix_products<Scalar, Result> const& p) {
+constexpr blas_product blas_form(exec::matrix_products<Scalar, Result> const& p) {
   blas_product r;
   r.k = p.k;
   i64 const by_columns = columns_of(p.m, p.n, p.c.row, p.c.col),

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::graph::detail {
 
 /// Heights of downsets packed into words, each in a field with one bit to spare, its guard. a is within b
 /// exactly if in every word (b | guards) - a keeps all guards: no field borrows.
@@ -162,4 +162,4 @@ struct downset_bucket {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::graph::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
@@ -297,4 +297,4 @@ downset_pipeline min_bottleneck(G const& g, O const& o, int max_downsets = 400'0
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -6,7 +6,7 @@
 #include <tensorpar/graph/reachability.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The downsets (sets closed under predecessors) of an acyclic graph: what the prefixes of pipelines are.
 /// Downset 0 is the empty one, and each other is its parent and one node more; parents come first.
@@ -116,7 +116,7 @@ class downset_lattice {
   /// more than `most` downsets. Time O(V E / 64 + downsets * chains).
   template <topology G>
   explicit downset_lattice(G const& g, int most)
-      : nodes_(tensorpar::node_count(g)), chain_(idx(nodes_)), place_(idx(nodes_)) {
+      : nodes_(graph::node_count(g)), chain_(idx(nodes_)), place_(idx(nodes_)) {
     if (nodes_ > 65'535) throw error("too many nodes", "downsets", "at most 65535");
     adjacency const& a = detail::as_adjacency(g);
     auto const order = topological_order(a);
@@ -161,4 +161,4 @@ class downset_lattice {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -7,7 +7,7 @@
 #include <tensorpar/graph/downsets/lattice.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// A way to run a stage: its devices, the copies of the stage that they make, its table of costs, and the
 /// number by which work and boundary are divided. Copies are what earlier stages' memory depends on, or any
@@ -135,4 +135,4 @@ double downset_price(O const& o, downset_lattice const& lattice, int from, int t
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::graph::detail {
 
 /// Everything about the downsets that does not depend on a target, by rank: rank 0 is the full set, supersets
 /// come before subsets, and device work falls.
@@ -262,4 +262,4 @@ template <downset_objective O> class downset_sums {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::graph::detail

@@ -6,7 +6,7 @@
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// How n parts become pairs: ((a b) c) d, a (b (c d)), or halves (the left one larger by one for odd n).
 enum class sp_shape : unsigned char { left, right, balanced };
@@ -100,4 +100,4 @@ inline std::string to_string(sp_binary const& b) {
   return s.back();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -6,7 +6,7 @@
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ sp_tree relax_by_duplication(G const& g, duplication how = duplication::coalesce
   return normalise(e, root);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

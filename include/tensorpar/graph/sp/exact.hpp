@@ -7,7 +7,7 @@
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The tree with the least critical path of all that keep the dependencies; among the cuts of each set of
 /// nodes, the fewest added pairs. 3^V steps, 2^V memory. Throws `error` on a cycle, on the empty graph and on
@@ -71,4 +71,4 @@ sp_tree relax_exactly(G const& g, W const& weight = {}) {
   return normalise(e, root);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -7,7 +7,7 @@
 #include <tensorpar/core/slice.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 enum class sp_kind : unsigned char { leaf, series, parallel };
 
@@ -31,7 +31,7 @@ class sp_expr {
   }
 
   term operator[](int i) const { return terms_[idx(i)]; }
-  slice<int> parts(int i) const { return {links_.data() + (*this)[i].first, (*this)[i].count}; }
+  core::slice<int> parts(int i) const { return {links_.data() + (*this)[i].first, (*this)[i].count}; }
   int size() const { return static_cast<int>(terms_.size()); }
 
  private:
@@ -101,4 +101,4 @@ inline sp_text parse_sp_expr(std::string_view text) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

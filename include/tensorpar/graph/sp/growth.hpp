@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::graph::detail {
 
 /// A growing series-parallel tree. A new group of nodes has the direct predecessors M. It is put behind the
 /// smallest part of the tree that holds M and everything after it, the forest. The forest is cut into an
@@ -222,4 +222,4 @@ template <class T> class sp_growth {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::graph::detail

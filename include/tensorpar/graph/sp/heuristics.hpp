@@ -7,7 +7,7 @@
 #include <tensorpar/graph/sp/growth.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
@@ -181,4 +181,4 @@ sp_tree relax_flexible(G const& g, W const& weight = {}) {
   return grow.tree(n);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -6,7 +6,7 @@
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The graph nodes of the leaves in print order; a duplicated node occurs several times. O(size).
 inline std::vector<int> leaves(sp_tree const& t) {
@@ -80,7 +80,7 @@ class sp_order {
 /// + E).
 /// It may order more than g does: then it is a relaxation of g to a series-parallel order.
 template <topology G> bool keeps_dependencies(G const& g, sp_tree const& t) {
-  int const n = tensorpar::node_count(g);
+  int const n = graph::node_count(g);
   std::vector<int> const l = leaves(t);
   std::vector<char> seen(idx(n), 0);
   if (static_cast<int>(l.size()) != n) return false;
@@ -90,7 +90,7 @@ template <topology G> bool keeps_dependencies(G const& g, sp_tree const& t) {
   }
   sp_order const order(t, n);
   for (int v = 0; v < n; ++v) {
-    auto&& before = tensorpar::predecessors(g, v);
+    auto&& before = graph::predecessors(g, v);
     for (auto const& u : before)
       if (!order.precedes(static_cast<int>(u), v)) return false;
   }
@@ -127,4 +127,4 @@ inline std::vector<std::pair<int, int>> cover_edges(sp_tree const& t) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -6,7 +6,7 @@
 #include <tensorpar/graph/concepts.hpp>
 #include <tensorpar/graph/edge.hpp>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
@@ -15,7 +15,7 @@ namespace detail {
 struct sp_reduction {
   bool ok = false;
   int leaves, pairs = 0, root = -1;
-  zeros left, right, series;
+  core::detail::zeros left, right, series;
   constexpr explicit sp_reduction(int n) : leaves(n), left(n), right(n), series(n) {}
   constexpr int join(int a, int b, bool in_series) {
     left.p[pairs] = a;
@@ -27,10 +27,10 @@ struct sp_reduction {
 
 /// Does the order of the reduced tree contain every edge that step 1 below left out? Two walks number the
 /// nodes; u is before v in both exactly if u precedes v (see sp_order).
-constexpr bool implied(sp_reduction const& r, slice<edge> dropped) {
+constexpr bool implied(sp_reduction const& r, core::slice<edge> dropped) {
   if (dropped.empty()) return true;
   int const n = r.leaves;
-  zeros place_(2 * n), stack_(n + 1);
+  core::detail::zeros place_(2 * n), stack_(n + 1);
   int* const stack = stack_.p;
   for (int turned = 0; turned < 2; ++turned) {
     int* const place = place_.p + turned * n;
@@ -59,7 +59,7 @@ constexpr void direct_depths(G const& g, int n, int const* order, int* depth, in
   for (int i = 0; i < n; ++i) {
     int const v = order ? order[i] : i;
     int d = 0;
-    auto&& before = tensorpar::predecessors(g, v);
+    auto&& before = graph::predecessors(g, v);
     for (auto const& x : before) {
       int const u = static_cast<int>(x);
       if (depth[u] >= d) d = depth[u] + 1;
@@ -77,13 +77,14 @@ struct join_arrays {
 };
 /// Gives joins their numbers. Returns how many vertices there are but one, or -1: a join is not complete.
 template <topology G>
-constexpr int number_joins(G const& g, int n, int const* order, join_arrays const& a, pool<edge>& dropped) {
+constexpr int number_joins(G const& g, int n, int const* order, join_arrays const& a,
+                           core::pool<edge>& dropped) {
   int sink = 1;
   for (int i = 0; i < n; ++i) {
     int const v = order ? order[i] : i;
     if (a.depth[v] == 0) continue;
     int join = -1, tails = 0;
-    auto&& before = tensorpar::predecessors(g, v);
+    auto&& before = graph::predecessors(g, v);
     for (auto const& x : before) {
       int const u = static_cast<int>(x);
       if (a.seen[u] == v + 1) continue;  // named twice
@@ -126,7 +127,7 @@ constexpr int number_joins(G const& g, int n, int const* order, join_arrays cons
 /// `order`: a topological order, or null if every edge goes to a larger id. Precondition: n > 0.
 template <topology G> constexpr sp_reduction reduce_ordered(G const& g, int n, int const* order) {
   sp_reduction r(n);
-  zeros depth_(n), direct_(n), in_(n), out_(n), seen_(n), width_(n + 1);
+  core::detail::zeros depth_(n), direct_(n), in_(n), out_(n), seen_(n), width_(n + 1);
   // direct[u]: the depth of its direct successors, 0 if it has none
   int *const depth = depth_.p, *const direct = direct_.p;
   direct_depths(g, n, order, depth, direct);
@@ -134,15 +135,15 @@ template <topology G> constexpr sp_reduction reduce_ordered(G const& g, int n, i
   // Join 0 stands before all sources; out[v] == 0: no successor. A join gets its number when its first head
   // is met, after the joins before all its tails got theirs: the numbers are a topological order.
   int *const in = in_.p, *const out = out_.p, *const seen = seen_.p, *const width = width_.p;
-  pool<edge> dropped;
+  core::pool<edge> dropped;
   int const sink = number_joins(g, n, order, {depth, direct, in, out, seen, width}, dropped);
   if (sink < 0) return r;
 
   // For each vertex: the list of nodes that arrive (first, next; node + 1), edges left (ins, outs), the edge
   // that arrives if it is the only one (tail, part), and during the visit of vertex `stamp` the part that
   // arrives there from here (slot).
-  zeros first_(sink + 1), next_(n), ins_(sink + 1), outs_(sink + 1), tail_(sink + 1), part_(sink + 1),
-      stamp_(sink + 1), slot_(sink + 1);
+  core::detail::zeros first_(sink + 1), next_(n), ins_(sink + 1), outs_(sink + 1), tail_(sink + 1),
+      part_(sink + 1), stamp_(sink + 1), slot_(sink + 1);
   int *const first = first_.p, *const next = next_.p, *const ins = ins_.p, *const outs = outs_.p;
   int *const tail_of = tail_.p, *const part_of = part_.p, *const stamp = stamp_.p, *const slot = slot_.p;
   for (int v = n - 1; v >= 0; --v) {
@@ -182,4 +183,4 @@ template <topology G> constexpr sp_reduction reduce_ordered(G const& g, int n, i
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

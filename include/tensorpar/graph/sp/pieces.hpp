@@ -6,7 +6,7 @@
 #include <tensorpar/graph/order.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The numbers of pieces 0, 1, ... of the nodes, where all of a piece precedes all of the next: the finest
 /// cut into a series. At a place of any topological order there is a cut exactly if every last node before it
@@ -15,9 +15,9 @@ namespace tensorpar {
 template <topology G> constexpr components series_pieces(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
-  pool<int> const order = detail::topological_order(a);
+  core::pool<int> const order = detail::topological_order(a);
   components r{std::vector<int>(idx(n), 0), n > 0 ? 1 : 0};
-  pool<int> missing(n, 0), last(n, 0), first(n, 0);
+  core::pool<int> missing(n, 0), last(n, 0), first(n, 0);
   // joined: edges from the last nodes before the place to the first nodes after it
   i64 lasts = 0, firsts = 0, joined = 0;
   for (int v = 0; v < n; ++v)
@@ -50,4 +50,4 @@ template <topology G> constexpr components series_pieces(G const& g) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -4,18 +4,18 @@
 #include <tensorpar/graph/order.hpp>
 #include <tensorpar/graph/sp/ordered.hpp>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 namespace detail {
 
 /// Not `ok` for the empty graph and for one with a cycle. Throws `error` if the graph names a node that does
 /// not exist.
 template <topology G> constexpr sp_reduction reduce_series_parallel(G const& g) {
-  int const n = tensorpar::node_count(g);
+  int const n = graph::node_count(g);
   if (n == 0) return sp_reduction(0);
   bool ascending = true;
   for (int v = 0; v < n; ++v) {
-    auto&& before = tensorpar::predecessors(g, v);
+    auto&& before = graph::predecessors(g, v);
     for (auto const& x : before) {
       int const u = static_cast<int>(x);
       if (u < 0 || u >= n) bad_node_id(u, v, n);
@@ -23,7 +23,7 @@ template <topology G> constexpr sp_reduction reduce_series_parallel(G const& g) 
     }
   }
   if (ascending) return reduce_ordered(g, n, nullptr);
-  pool<int> const order = kahn(as_adjacency(g));
+  core::pool<int> const order = kahn(as_adjacency(g));
   if (order.size() != n) return sp_reduction(n);
   // no ?: here: g++ 12 then frees the result twice in constant evaluation
   return reduce_ordered(g, n, order.begin());
@@ -40,4 +40,4 @@ template <topology G> constexpr bool is_series_parallel(G const& g) {
   return detail::reduce_series_parallel(g).ok;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

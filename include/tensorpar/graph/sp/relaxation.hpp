@@ -10,7 +10,7 @@
 #include <tensorpar/graph/views.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// A series-parallel tree that keeps all dependencies of a graph, and its price.
 template <class T> struct relaxation {
@@ -43,7 +43,7 @@ inline sp_tree turned_round(sp_tree const& t) {
 /// heuristics, both ways round.
 template <class W> sp_tree relax_piece(adjacency const& a, W const& weight) {
   if (a.node_count() <= 10) return relax_exactly(a, weight);
-  adjacency const back(tensorpar::reversed(a));   // of the same type, so that nothing is instantiated twice
+  adjacency const back(graph::reversed(a));   // of the same type: nothing is instantiated twice
   sp_tree best = relax_flexible(a, weight);
   auto least = critical_path(best, weight);
   auto const consider = [&](sp_tree t) {
@@ -99,7 +99,7 @@ int relax_pieces(sp_expr& e, adjacency const& a, std::vector<int> const& origin,
 /// large; V^2 / 8 bytes. Throws `error` on a cycle and on the empty graph.
 template <topology G, node_weights W = detail::unit_weight>
 auto relax(G const& g, W const& weight = {}) -> relaxation<detail::weight_type<W>> {
-  int const n = tensorpar::node_count(g);
+  int const n = graph::node_count(g);
   detail::check_not_empty(n);
   auto const before = longest_path(g, weight).length;
   if (auto t = sp_decomposition(g)) return {std::move(*t), {}, before, before};
@@ -121,4 +121,4 @@ auto relax(G const& g, W const& weight = {}) -> relaxation<detail::weight_type<W
   return {std::move(tree), std::move(added), before, after};
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -8,7 +8,7 @@
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 /// The tree of the order that the graph puts on its nodes, nothing if `is_series_parallel(g)` is false. Laws:
 /// leaves are the nodes, each once; `keeps_dependencies(g, *t)`; `cover_edges(*t)` are the edges of the
@@ -34,7 +34,7 @@ namespace detail {
 template <topology G, class Leading> adjacency with_barrier(G const& g, Leading const& leading) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
-  pool<int> lead(n, 0), feeds(n, 0);
+  core::pool<int> lead(n, 0), feeds(n, 0);
   std::vector<edge> e = edges(a);
   for (int v : topological_order(a)) {
     bool all = static_cast<bool>(leading(v)), fed = false;
@@ -69,7 +69,7 @@ std::optional<sp_tree> sp_decomposition(G const& g, Leading const& leading) {
   if (!t) return std::nullopt;
   sp_expr e;
   std::vector<int> handle, parts;
-  int const barrier = tensorpar::node_count(g);
+  int const barrier = graph::node_count(g);
   for (int i = 0; i < t->size(); ++i) {
     parts.clear();
     for (int k : t->parts(i)) parts.push_back(handle[idx(k)]);
@@ -82,4 +82,4 @@ std::optional<sp_tree> sp_decomposition(G const& g, Leading const& leading) {
   return normalise(e, handle.back());
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -8,7 +8,7 @@
 #include <tensorpar/graph/sp/expr.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::graph {
 
 class sp_tree;
 class sp_series;
@@ -57,7 +57,7 @@ class sp_tree {
   /// The graph node of a leaf. Precondition: kind(i) == leaf.
   int node(int i) const { return at(i).first; }
   /// The parts of a composition in order; empty for a leaf.
-  slice<int> parts(int i) const {
+  core::slice<int> parts(int i) const {
     if (at(i).kind == sp_kind::leaf) return {nullptr, 0};
     return {links_.data() + at(i).first, at(i).count};
   }
@@ -86,7 +86,7 @@ class sp_tree {
 /// The parts of a composition, by their types.
 template <class Part> class sp_parts {
   sp_tree const* t_;
-  slice<int> parts_;
+  core::slice<int> parts_;
 
  public:
   sp_parts(sp_tree const& t, int i) : t_(&t), parts_(t.parts(i)) {}
@@ -283,4 +283,4 @@ inline std::string to_string(sp_tree const& t) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::graph

@@ -54,7 +54,7 @@ struct machine {
   }
   bool uniform() const { for (int k : device) if (k != device.front()) return false; return true; }
   u64 hash() const {
-    hasher h;
+    core::hasher h;
     for (device_kind const& k : kinds) h.add(k.flops).add(k.memory_bandwidth).add(k.memory).add(k.launch);
     for (int d : device) h.add(d);
     for (link_level const& l : links) h.add(l.group).add(l.latency).add(l.bandwidth);

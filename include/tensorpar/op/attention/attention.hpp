@@ -16,7 +16,7 @@ struct attention_grad {
     visit("causal", s.causal);
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const { return {in[1], in[2], in[3]}; }
+  constexpr op::inference infer(shapes in) const { return {in[1], in[2], in[3]}; }
   constexpr double flops(shapes in, shapes) const {
     return (causal ? 5.0 : 10.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[2].d[1].n);
   }
@@ -34,14 +34,14 @@ struct attention {
     visit("causal", s.causal);
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const {
-    if (in[0].rank != 3) return mismatch("attention takes [batch,seq,hidden]", in[0], in[1]);
+  constexpr op::inference infer(shapes in) const {
+    if (in[0].rank != 3) return op::mismatch("attention takes [batch,seq,hidden]", in[0], in[1]);
     if (in[1].rank != 3 || !fits(in[0].d[0], in[1].d[0]))
-      return mismatch("query and key batches differ", in[0], in[1]);
-    if (!fits(in[0].last(), in[1].last())) return mismatch("query and key widths differ", in[0], in[1]);
-    if (!fits(in[1], in[2])) return mismatch("key and value differ", in[1], in[2]);
+      return op::mismatch("query and key batches differ", in[0], in[1]);
+    if (!fits(in[0].last(), in[1].last())) return op::mismatch("query and key widths differ", in[0], in[1]);
+    if (!fits(in[1], in[2])) return op::mismatch("key and value differ", in[1], in[2]);
     if (heads < 1 || in[0].last().n % heads)
-      return mismatch("width not divisible by heads", in[0], shape{dim(heads)});
+      return op::mismatch("width not divisible by heads", in[0], shape{dim(heads)});
     return in[0];
   }
   constexpr double flops(shapes in, shapes) const {

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/op/attention/attention.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// attention, and for every query of every head the logarithm of the sum of its weights, e to the scores: lse
 /// [b, heads, q] in f32. With it and y at hand no gradient computes softmax's sums again (Dao 2023, section
@@ -33,4 +33,4 @@ struct attention_grad_from_lse : attention_grad {
   static constexpr int arity = 6;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

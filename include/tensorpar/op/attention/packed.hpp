@@ -17,7 +17,7 @@ struct packed_attention_grad {
     visit("causal", s.causal);
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr op::inference infer(shapes in) const { return in[1]; }
   constexpr double flops(shapes in, shapes) const {
     return (causal ? 5.0 : 10.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[0].d[1].n);
   }
@@ -38,11 +38,11 @@ struct packed_attention {
     visit("causal", s.causal);
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape r = in[0];
-    if (r.rank != 3) return mismatch("packed_attention takes [batch,seq,3 hidden]", r, scalar);
+    if (r.rank != 3) return op::mismatch("packed_attention takes [batch,seq,3 hidden]", r, scalar);
     if (heads < 1 || r.last().n % (3 * heads))
-      return mismatch("width not divisible by three times the heads", r, shape{dim(3 * heads)});
+      return op::mismatch("width not divisible by three times the heads", r, shape{dim(3 * heads)});
     r.d[2] = dim(r.d[2].n / 3);
     return r;
   }
@@ -65,8 +65,8 @@ struct packed_attention_with_lse {
     visit("causal", s.causal);
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const {
-    inference r = packed_attention{heads, causal}.infer(in);
+  constexpr op::inference infer(shapes in) const {
+    op::inference r = packed_attention{heads, causal}.infer(in);
     if (r.ok()) r.out[r.n++] = {in[0].d[0], dim(heads), in[0].d[1]};
     return r;
   }
@@ -80,14 +80,14 @@ struct packed_attention_grad_from_lse : packed_attention_grad {
 };
 
 /// Of three tensors or of one?
-inline bool is_attention(any_op const& o) { return o.is<attention>() || o.is<packed_attention>(); }
-inline bool is_attention_grad(any_op const& o) {
+inline bool is_attention(op::any_op const& o) { return o.is<attention>() || o.is<packed_attention>(); }
+inline bool is_attention_grad(op::any_op const& o) {
   return o.is<attention_grad>() || o.is<packed_attention_grad>();
 }
 /// Does it leave log-sum-exps, or start from them?
-inline bool has_lse(any_op const& o) {
-  return o.is<attention_with_lse>() || o.is<attention_grad_from_lse>() || o.is<packed_attention_with_lse>() ||
-         o.is<packed_attention_grad_from_lse>();
+inline bool has_lse(op::any_op const& o) {
+  return o.is<op::attention_with_lse>() || o.is<op::attention_grad_from_lse>() ||
+      o.is<packed_attention_with_lse>() || o.is<packed_attention_grad_from_lse>();
 }
 
 }  // namespace tensorpar

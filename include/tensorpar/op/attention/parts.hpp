@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/op/core/any_op.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// Attention to a set of keys leaves a state (o, l, m) per query and head of width w. o holds w sums of
 /// weighted values, l the sum of the weights, and m the largest score. Every weight was divided by the
@@ -134,4 +134,4 @@ struct attention_finish {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

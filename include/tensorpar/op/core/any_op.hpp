@@ -7,7 +7,7 @@
 #include <tensorpar/op/core/concepts.hpp>
 #include <tensorpar/op/core/derivative.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 inline constexpr int max_attrs = 8;
 
@@ -57,7 +57,7 @@ struct op_info {
 
 namespace detail {
 // spells T; source_location does not under nvcc
-template <class T> constexpr u64 type_hash() { return name_hash(__PRETTY_FUNCTION__); }
+template <class T> constexpr u64 type_hash() { return core::name_hash(__PRETTY_FUNCTION__); }
 template <class T> constexpr char kind_of_attr() {
   return std::is_same_v<T, axis>       ? 'a'
          : std::is_floating_point_v<T> ? 'f'
@@ -161,7 +161,7 @@ template <class Op> struct erased {
   template <class Other> static constexpr op_info const* of();
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
   static constexpr op_info make() {
-    op_info r{Op::name,        name_hash(Op::name),
+    op_info r{Op::name,        core::name_hash(Op::name),
               arity(),         attr_count<Op>(),
               attrs.x,         false,
               nullptr,         nullptr,
@@ -216,7 +216,7 @@ struct any_op {
     static_assert(attr_count<Op>() <= max_attrs, "tensorpar: an operator has at most 8 attributes");
     save(o, attr);
   }
-  template <class Op> constexpr bool is() const { return op && op->id == name_hash(Op::name); }
+  template <class Op> constexpr bool is() const { return op && op->id == core::name_hash(Op::name); }
   template <class Op> constexpr Op as() const { return load<Op>(attr); }
 
   /// Same operator and attributes; its name and place are labels, not values.
@@ -227,7 +227,7 @@ struct any_op {
     return true;
   }
   constexpr u64 hash() const {
-    hasher h;
+    core::hasher h;
     h.add(op ? op->id : 0);
     for (i64 x : attr) h.add(x);
     return h.value();
@@ -245,16 +245,20 @@ struct any_op {
   return r;
 }
 
+}  // namespace tensorpar::op
+
+namespace tensorpar {
+
 /// Gives an operator a label: `named("head", linear{10})`.
-template <operator_ Op>
-constexpr any_op named(char const* n, Op const& o,
+template <op::operator_ Op>
+constexpr op::any_op named(char const* n, Op const& o,
                        std::source_location here = std::source_location::current()) {
-  any_op r(o, here);
+  op::any_op r(o, here);
   r.name = n;
   return r;
 }
 template <class T>
-  requires(!operator_<T>)
-constexpr refused::NOT_AN_OPERATOR<T> named(char const*, T const&);
+  requires(!op::operator_<T>)
+constexpr op::refused::NOT_AN_OPERATOR<T> named(char const*, T const&);
 
 }  // namespace tensorpar

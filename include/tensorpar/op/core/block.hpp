@@ -2,7 +2,7 @@
 #pragma once
 #include <tensorpar/op/core/shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// A device's part of a tensor: a box of the logical tensor, stored row-major and dense. Rank 0: one element.
 struct tensor_block {
@@ -26,4 +26,4 @@ struct tensor_block {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

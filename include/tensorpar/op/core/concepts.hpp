@@ -5,7 +5,7 @@
 #include <tensorpar/op/core/notation.hpp>
 #include <type_traits>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 class gradient_builder;
 
@@ -61,4 +61,4 @@ namespace refused {
 template <class T> struct NOT_AN_OPERATOR;
 }  // namespace refused
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <tensorpar/op/core/shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 struct any_op;
 
@@ -33,4 +33,4 @@ class gradient_builder {
   gradient_builder& operator=(gradient_builder const&) = default;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

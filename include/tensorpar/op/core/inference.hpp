@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <tensorpar/op/core/shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// Why a shape rule refuses; keeps both shapes. rule == nullptr: no complaint.
 struct complaint {
@@ -34,7 +34,7 @@ enum class init : int { zeros, ones, fan_in, normal_02 };
 /// A parameter that an operator brings along.
 struct weight {
   shape type;
-  tensorpar::init start = init::zeros;
+  op::init start = init::zeros;
 };
 struct weight_list {
   static constexpr int max = 4;
@@ -60,4 +60,4 @@ struct weight_list {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/shape.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// One loop of an iteration space and where it stands in operands and results.
 /// A place k >= 0 is axis k from the left, -2 - k is axis k from the right (last: -2), -1 is absent.
@@ -53,7 +53,7 @@ constexpr loops parse_notation(std::string_view s) {
       while (i < r.n && r.l[i].letter != s[q]) ++i;
       if (i == r.n) {
         if (r.n == loops::max_loops)
-          detail::refuse("a notation of more than 12 loops", "notation", "at most 12 loops");
+          tensorpar::detail::refuse("a notation of more than 12 loops", "notation", "at most 12 loops");
         r.l[r.n++] = loop{s[q], !(s[q] >= 'A' && s[q] <= 'Z'), true, {-1, -1, -1, -1, -1, -1}, {-1, -1, -1}};
       }
       signed char const where = static_cast<signed char>(after ? -2 - (letters - 1 - seen) : seen);
@@ -67,7 +67,8 @@ constexpr loops parse_notation(std::string_view s) {
     if (last) { (right ? r.results : r.operands) = term; break; }
     if (s[e] == '-') { r.operands = term; right = true; term = 0; e += 1; }
     if (term >= (right ? loop::max_out : loop::max_in))
-      detail::refuse("a notation of too many terms", "notation", "at most 6 operands and 4 results");
+      tensorpar::detail::refuse("a notation of too many terms", "notation",
+                                "at most 6 operands and 4 results");
     p = e + 1;
   }
   return r;
@@ -99,4 +100,4 @@ constexpr notation_text sums_whole(notation_text t) {
   return t;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -115,10 +115,10 @@ struct shape {
   /// Product of the extents, or the largest number if that is less; a symbol counts as one.
   constexpr i64 elements() const {
     i64 e = 1;
-    for (int i = 0; i < rank; ++i) e = saturating_mul(e, d[i].n);
+    for (int i = 0; i < rank; ++i) e = core::saturating_mul(e, d[i].n);
     return e;
   }
-  constexpr i64 bytes() const { return saturating_mul(elements(), bytes_of(type)); }
+  constexpr i64 bytes() const { return core::saturating_mul(elements(), bytes_of(type)); }
   constexpr bool is_static() const {
     for (int i = 0; i < rank; ++i)
       if (!d[i].is_static()) return false;
@@ -130,7 +130,7 @@ struct shape {
     return true;
   }
 };
-using shapes = slice<shape>;
+using shapes = core::slice<shape>;
 // a named zero: nvcc 13 leaves a temporary shape{} inside braces uninitialised
 inline constexpr shape scalar{};
 
@@ -147,11 +147,11 @@ constexpr bool fits(shape const& a, shape const& b) {
 }
 
 /// `s` with every bound symbol replaced by its size.
-constexpr shape bind(shape s, slice<binding> b) {
+constexpr shape bind(shape s, core::slice<binding> b) {
   for (int i = 0; i < s.rank; ++i)
     for (binding const& x : b)
       if (s.d[i].sym && x.sym == s.d[i].sym) {
-        s.d[i].n = saturating_mul(s.d[i].n, x.n);
+        s.d[i].n = core::saturating_mul(s.d[i].n, x.n);
         s.d[i].sym = axis{};
       }
   return s;

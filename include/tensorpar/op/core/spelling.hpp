@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/any_op.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 namespace detail {
 // Not inlined and by one kind of append: in C++20 every translation unit compiles what it uses of
@@ -68,4 +68,4 @@ inline std::string spell(any_op const& o) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -5,7 +5,7 @@
 #include <tensorpar/op/kinds/convolution.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// The operator that makes dx of (dy, y) where y = f(x): for functions whose derivative follows from their
 /// result. A function of yours without one has no derivative within `activated`.
@@ -83,4 +83,4 @@ using linear_sigmoid = activated<linear, sigmoid>;
 using linear_tanh = activated<linear, tanh_>;
 using conv2d_relu = activated<conv2d, relu>;
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

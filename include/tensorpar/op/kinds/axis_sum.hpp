@@ -4,7 +4,7 @@
 #include <tensorpar/op/core/any_op.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 namespace detail {
 /// "01s3": one letter per axis, and `c` for axis a; nothing there if c is zero.
@@ -23,13 +23,13 @@ struct sum_axis {
   static constexpr auto name = "sum";
   static constexpr void describe(auto& s, auto&& visit) { visit("axis", s.axis_no); }
   constexpr notation_text notation_for(shapes in) const {
-    int const r = in[0].rank, a = detail::axis_number(axis_no, r);
+    int const r = in[0].rank, a = tensorpar::detail::axis_number(axis_no, r);
     notation_text t = detail::letters_with(r, a, 's');
     return t.put("->").put(detail::letters_with(r, a, '\0').view());
   }
   constexpr inference infer(shapes in) const {
     shape const& x = in[0];
-    int const a = detail::axis_number(axis_no, x.rank);
+    int const a = tensorpar::detail::axis_number(axis_no, x.rank);
     if (a < 0 || a >= x.rank) return mismatch("sum: no such axis", x, scalar);
     if (!x.d[a].is_static()) return mismatch("sum: the axis must be static", x, scalar);
     if (is_integer(x.type)) return mismatch("sum takes real numbers", x, scalar);
@@ -47,13 +47,13 @@ struct repeat_axis {
   static constexpr auto name = "repeat";
   static constexpr void describe(auto& s, auto&& visit) { visit("axis", s.axis_no); visit("count", s.count); }
   constexpr notation_text notation_for(shapes in) const {
-    int const r = in[0].rank + 1, a = detail::axis_number(axis_no, r);
+    int const r = in[0].rank + 1, a = tensorpar::detail::axis_number(axis_no, r);
     notation_text t = detail::letters_with(r, a, '\0');
     return t.put("->").put(detail::letters_with(r, a, 's').view());
   }
   constexpr inference infer(shapes in) const {
     shape const& x = in[0];
-    int const a = detail::axis_number(axis_no, x.rank + 1);
+    int const a = tensorpar::detail::axis_number(axis_no, x.rank + 1);
     if (a < 0 || a > x.rank || x.rank == shape::max_rank) return mismatch("repeat: no such axis", x, scalar);
     if (count < 1) return mismatch("repeat: a count below 1", x, shape{dim(count)});
     if (is_integer(x.type)) return mismatch("repeat takes real numbers", x, scalar);
@@ -67,13 +67,14 @@ struct repeat_axis {
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0))
       g.give(0,
-             g.emit(sum_axis{detail::axis_number(axis_no, g.type(g.operand(0)).rank + 1)}, {g.gradient(0)}));
+             g.emit(sum_axis{tensorpar::detail::axis_number(axis_no, g.type(g.operand(0)).rank + 1)},
+                    {g.gradient(0)}));
   }
 };
 void sum_axis::derive(auto& g) const {
   shape const x = g.type(g.operand(0));
-  int const a = detail::axis_number(axis_no, x.rank);
+  int const a = tensorpar::detail::axis_number(axis_no, x.rank);
   if (g.wanted(0)) g.give(0, g.emit(repeat_axis{a, x.d[a].n}, {g.gradient(0)}));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -6,7 +6,7 @@
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// Operands dm [2, c], x; result dx = dm[0] + 2 x dm[1].
 struct channel_moments_grad {
@@ -104,4 +104,4 @@ struct normalize {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

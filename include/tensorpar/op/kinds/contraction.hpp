@@ -39,23 +39,23 @@ struct contraction {
     visit("n2", s.text[2]);
     visit("n3", s.text[3]);
   }
-  [[gnu::noinline]] constexpr notation_text spelled() const {
-    notation_text t;
+  [[gnu::noinline]] constexpr op::notation_text spelled() const {
+    op::notation_text t;
     for (int i = 0; i < 32; ++i)
       if (char const c = static_cast<char>(text[i / 8] >> (8 * (i % 8)) & 255)) t.put(c);
     return t;
   }
-  constexpr notation_text notation_for(shapes) const { return spelled(); }
-  constexpr inference infer(shapes in) const {
-    loops const l = parse_notation(spelled().view());
+  constexpr op::notation_text notation_for(shapes) const { return spelled(); }
+  constexpr op::inference infer(shapes in) const {
+    op::loops const l = op::parse_notation(spelled().view());
     if (in.n < 1 || l.operands != in.n)
-      return mismatch("contraction: wrong number of operands", in.n ? in[0] : scalar, scalar);
-    if (l.results != 1) return mismatch("contraction: its notation has one result", in[0], scalar);
+      return op::mismatch("contraction: wrong number of operands", in.n ? in[0] : scalar, scalar);
+    if (l.results != 1) return op::mismatch("contraction: its notation has one result", in[0], scalar);
     for (int k = 0; k < in.n; ++k) {
       int letters = 0;
       for (int i = 0; i < l.n; ++i) letters += l.l[i].in[k] >= 0;
       if (letters != in[k].rank)
-        return mismatch("contraction: every axis of an operand has one letter of its own", in[k], scalar);
+        return op::mismatch("contraction: every axis of an operand has one letter of its own", in[k], scalar);
     }
     shape r{};
     r.type = in[0].type;
@@ -66,28 +66,29 @@ struct contraction {
       for (int k = 0; k < in.n; ++k) {
         if (l.l[i].in[k] < 0) continue;
         if (l.l[i].in[k] >= in[k].rank)
-          return mismatch("contraction: rank does not fit the notation", in[k], scalar);
+          return op::mismatch("contraction: rank does not fit the notation", in[k], scalar);
         dim const e = in[k].d[l.l[i].in[k]];
         if (first < 0) { d = e; first = k;
         } else if (!same_extent(d, e))
-          return mismatch("contraction: one letter, two extents", in[first], in[k]);
+          return op::mismatch("contraction: one letter, two extents", in[first], in[k]);
         else if (!d.name) d.name = e.name;
       }
-      if (first < 0) return mismatch("contraction: a letter of the result is in no operand", in[0], scalar);
+      if (first < 0)
+        return op::mismatch("contraction: a letter of the result is in no operand", in[0], scalar);
       if (l.l[i].reduced) continue;
       ++letters;
       int const a = l.l[i].out[0];
       if (a < 0 || a >= shape::max_rank)
-        return mismatch("contraction: rank does not fit the notation", in[first], scalar);
+        return op::mismatch("contraction: rank does not fit the notation", in[first], scalar);
       r.d[a] = d;
       if (a >= r.rank) r.rank = a + 1;
     }
     if (letters != r.rank)
-      return mismatch("contraction: every axis of the result has one letter of its own", r, scalar);
+      return op::mismatch("contraction: every axis of the result has one letter of its own", r, scalar);
     return r;
   }
   [[gnu::cold]] void derive(auto& g) const {
-    notation_text const spelling = spelled();
+    op::notation_text const spelling = spelled();
     std::string_view const whole = spelling.view();
     auto const arrow = whole.find("->");
     auto const comma = whole.find(',');
@@ -100,13 +101,13 @@ struct contraction {
 
 namespace detail {
 /// The letters '0', '1', ... that name leading axes in resolved notations.
-[[gnu::noinline]] constexpr notation_text leads(int n) {
-  notation_text t;
+[[gnu::noinline]] constexpr op::notation_text leads(int n) {
+  op::notation_text t;
   for (int i = 0; i < n; ++i) t.put(static_cast<char>('0' + i));
   return t;
 }
 [[gnu::noinline]] constexpr contraction spell(std::string_view p, std::string_view q, std::string_view r) {
-  notation_text t;
+  op::notation_text t;
   t.put(p).put(",").put(q).put("->").put(r);
   return contraction(t.view());
 }
@@ -116,7 +117,7 @@ template <class G> void derive_product(G& g, std::string_view a, std::string_vie
 }
 template <class G> void derive_over_leads(G& g, int i, std::string_view rest) {
   if (!g.wanted(i)) return;
-  notation_text t = leads(g.type(g.operand(0)).rank - 1);
+  op::notation_text t = leads(g.type(g.operand(0)).rank - 1);
   t.put(rest);
   g.give(i, g.emit(contraction(t.view()), {g.gradient(0)}));
 }
@@ -134,26 +135,26 @@ struct linear {
     visit("bias", s.bias);
     visit("to", s.to);
   }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape const& x = in[0];
-    if (x.rank < 1) return mismatch("linear takes at least one axis", x, scalar);
-    if (out < 1) return mismatch("linear: out must be positive", x, shape{dim(out)});
+    if (x.rank < 1) return op::mismatch("linear takes at least one axis", x, scalar);
+    if (out < 1) return op::mismatch("linear: out must be positive", x, shape{dim(out)});
     dim const& last = x.d[x.rank - 1];
-    if (!last.is_static()) return mismatch("linear: last axis must be static", x, scalar);
-    if (is_integer(x.type)) return mismatch("linear takes real numbers", x, scalar);
+    if (!last.is_static()) return op::mismatch("linear: last axis must be static", x, scalar);
+    if (is_integer(x.type)) return op::mismatch("linear takes real numbers", x, scalar);
     return x.with(-1, dim(to ? to : last.name, out, axis{}));
   }
-  constexpr weight_list weights(shapes in) const {
-    weight_list r{};
-    r.add(init::fan_in, dim(out), in[0].last());
-    if (bias) r.add(init::zeros, dim(out));
+  constexpr op::weight_list weights(shapes in) const {
+    op::weight_list r{};
+    r.add(op::init::fan_in, dim(out), in[0].last());
+    if (bias) r.add(op::init::zeros, dim(out));
     return r;
   }
   constexpr double flops(shapes in, shapes y) const {
     return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].last().n);
   }
   [[gnu::cold]] void derive(auto& g) const {
-    notation_text x = detail::leads(g.type(g.operand(0)).rank - 1), y = x;
+    op::notation_text x = detail::leads(g.type(g.operand(0)).rank - 1), y = x;
     detail::derive_product(g, x.put('i').view(), "oi", y.put('o').view());
     if (bias) detail::derive_over_leads(g, 2, "o->o");
   }
@@ -168,25 +169,25 @@ struct matmul {
     visit("transpose_a", s.transpose_a);
     visit("transpose_b", s.transpose_b);
   }
-  constexpr notation_text notation_for(shapes) const {
-    notation_text t;
+  constexpr op::notation_text notation_for(shapes) const {
+    op::notation_text t;
     t.put(transpose_a ? "...km," : "...mk,").put(transpose_b ? "...nk->...mn" : "...kn->...mn");
     return t;
   }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape const &a = in[0], &b = in[1];
-    if (a.rank < 2 || b.rank != a.rank) return mismatch("ranks differ", a, b);
+    if (a.rank < 2 || b.rank != a.rank) return op::mismatch("ranks differ", a, b);
     dim const m = a[transpose_a ? -1 : -2], ka = a[transpose_a ? -2 : -1], kb = b[transpose_b ? -1 : -2],
               n = b[transpose_b ? -2 : -1];
-    if (!fits(ka, kb)) return mismatch("inner dimensions differ", a, b);
+    if (!fits(ka, kb)) return op::mismatch("inner dimensions differ", a, b);
     for (int i = 0; i < a.rank - 2; ++i)
-      if (!fits(a.d[i], b.d[i])) return mismatch("batch dimensions differ", a, b);
-    if (is_integer(a.type) || is_integer(b.type)) return mismatch("matmul takes real numbers", a, b);
+      if (!fits(a.d[i], b.d[i])) return op::mismatch("batch dimensions differ", a, b);
+    if (is_integer(a.type) || is_integer(b.type)) return op::mismatch("matmul takes real numbers", a, b);
     return a.with(-2, m).with(-1, n);
   }
   [[gnu::cold]] void derive(auto& g) const {
     auto const lead = detail::leads(g.type(g.operand(0)).rank - 2);
-    auto with = [&](char const* s) { notation_text t = lead; t.put(s); return t; };
+    auto with = [&](char const* s) { op::notation_text t = lead; t.put(s); return t; };
     auto const a = with(transpose_a ? "km" : "mk"), b = with(transpose_b ? "nk" : "kn"), c = with("mn");
     detail::derive_product(g, a.view(), b.view(), c.view());
   }

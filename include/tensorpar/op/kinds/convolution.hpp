@@ -19,18 +19,18 @@ constexpr window make_window(i64 kernel, i64 stride, i64 pad, i64 kernel_w, i64 
   i64 const pw = pad_w >= 0 ? pad_w : kernel_w || pad < 0 ? kw / 2 : ph;
   return {kernel, kw, stride, ph, pw};
 }
-constexpr complaint check_image(char const* what, shape const& x, window const& w) {
-  if (x.rank != 4) return mismatch(what, x, scalar);
+constexpr op::complaint check_image(char const* what, shape const& x, window const& w) {
+  if (x.rank != 4) return op::mismatch(what, x, scalar);
   if (!x.d[1].is_static() || !x.d[2].is_static() || !x.d[3].is_static())
-    return mismatch("channels, height and width must be static", x, scalar);
+    return op::mismatch("channels, height and width must be static", x, scalar);
   if (w.kernel_h < 1 || w.kernel_w < 1 || w.stride < 1)
-    return mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
+    return op::mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   for (i64 n : {w.kernel_h, w.kernel_w, w.stride, w.pad_h, w.pad_w})
-    if (n > max_tensor_elements)
-      return mismatch("kernel, stride and padding must be at most 2^48", x,
+    if (n > core::max_tensor_elements)
+      return op::mismatch("kernel, stride and padding must be at most 2^48", x,
                       shape{dim(w.kernel_h), dim(w.kernel_w)});
   if (x.d[2].n + 2 * w.pad_h < w.kernel_h || x.d[3].n + 2 * w.pad_w < w.kernel_w)
-    return mismatch("the window is larger than the image", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
+    return op::mismatch("the window is larger than the image", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   return {nullptr, scalar, scalar};
 }
 }  // namespace detail
@@ -55,28 +55,28 @@ struct conv2d {
     return detail::make_window(kernel, stride, pad, kernel_w, pad_w);
   }
   /// Grouped: channels, filters and results are split together, by whole groups.
-  constexpr notation_text notation_for(shapes) const {
-    notation_text t;
+  constexpr op::notation_text notation_for(shapes) const {
+    op::notation_text t;
     return t.put(groups == 1 ? "ncHW,ocRS,o->noYX" : "ngHW,gCRS,g->ngYX");
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'g' ? groups : 0; }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape const& x = in[0];
     auto const w = window();
-    if (complaint const c = detail::check_image("conv2d takes [n,c,h,w]", x, w); c.rule) return c;
-    if (out < 1) return mismatch("conv2d: out must be positive", x, shape{dim(out)});
+    if (op::complaint const c = detail::check_image("conv2d takes [n,c,h,w]", x, w); c.rule) return c;
+    if (out < 1) return op::mismatch("conv2d: out must be positive", x, shape{dim(out)});
     if (groups < 1 || x.d[1].n % groups || out % groups)
-      return mismatch("channels not divisible by groups", x, shape{dim(groups)});
+      return op::mismatch("channels not divisible by groups", x, shape{dim(groups)});
     return x.with(1, dim(x.d[1].name, out, axis{}))
         .with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{}))
         .with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
   }
   // not const: g++ 12 takes a constructor of a const aggregate for a change of it
-  constexpr weight_list weights(shapes in) const {
+  constexpr op::weight_list weights(shapes in) const {
     auto const w = window();
-    weight k{{dim(out), dim(in[0].d[1].n / groups), dim(w.kernel_h), dim(w.kernel_w)}, init::fan_in},
-        b{{dim(out)}, init::zeros};
-    return bias ? weight_list{k, b} : weight_list{k};
+    op::weight k{{dim(out), dim(in[0].d[1].n / groups), dim(w.kernel_h), dim(w.kernel_w)}, op::init::fan_in},
+        b{{dim(out)}, op::init::zeros};
+    return bias ? op::weight_list{k, b} : op::weight_list{k};
   }
   constexpr double flops(shapes in, shapes y) const {
     auto const w = window();
@@ -98,12 +98,12 @@ struct conv2d_grad_x {
   constexpr detail::window window() const {
     return detail::make_window(kernel, stride, pad, kernel_w, pad_w);
   }
-  constexpr notation_text notation_for(shapes) const {
-    notation_text t;
+  constexpr op::notation_text notation_for(shapes) const {
+    op::notation_text t;
     return t.put(groups == 1 ? "noYX,ocRS->ncHW" : "ngYX,gCRS->ngHW");
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'g' ? groups : 0; }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     return in[0].with(1, dim(in[1].d[1].n * groups)).with(2, dim(h)).with(3, dim(w));
   }
   constexpr double flops(shapes in, shapes) const {
@@ -123,12 +123,12 @@ struct conv2d_grad_w {
   constexpr detail::window window() const {
     return detail::make_window(kernel, stride, pad, kernel_w, pad_w);
   }
-  constexpr notation_text notation_for(shapes) const {
-    notation_text t;
+  constexpr op::notation_text notation_for(shapes) const {
+    op::notation_text t;
     return t.put(groups == 1 ? "noYX,ncHW->ocRS" : "ngYX,ngHW->gCRS");
   }
   constexpr i64 units(char letter, shapes) const { return letter == 'g' ? groups : 0; }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     auto const v = window();
     return shape{dim(in[0].d[1].n), dim(in[1].d[1].n / groups), dim(v.kernel_h), dim(v.kernel_w)};
   }

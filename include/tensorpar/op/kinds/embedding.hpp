@@ -6,19 +6,19 @@
 namespace tensorpar {
 
 namespace detail {
-constexpr inference embed(shapes in, i64 rows, i64 width, bool bag, axis to) {
-  if (!is_integer(in[0].type)) return mismatch("embedding takes integer indices", in[0], scalar);
+constexpr op::inference embed(shapes in, i64 rows, i64 width, bool bag, axis to) {
+  if (!is_integer(in[0].type)) return op::mismatch("embedding takes integer indices", in[0], scalar);
   if (rows < 1 || width < 1)
-    return mismatch("embedding: rows and width must be positive", in[0], shape{dim(rows), dim(width)});
+    return op::mismatch("embedding: rows and width must be positive", in[0], shape{dim(rows), dim(width)});
   if (bag ? in[0].rank < 1 : in[0].rank == shape::max_rank)
-    return mismatch("embedding: rank out of range", in[0], scalar);
+    return op::mismatch("embedding: rank out of range", in[0], scalar);
   shape r = in[0].of(dtype::f32);
   if (bag) --r.rank;
   r.d[r.rank++] = dim(to, width, axis{});
   return r;
 }
-constexpr weight_list table(i64 rows, i64 width, axis to) {
-  return {{{dim(rows), dim(to, width, axis{})}, init::normal_02}};
+constexpr op::weight_list table(i64 rows, i64 width, axis to) {
+  return {{{dim(rows), dim(to, width, axis{})}, op::init::normal_02}};
 }
 }  // namespace detail
 
@@ -30,7 +30,7 @@ struct embedding_grad {
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("rows", s.rows); }
   constexpr i64 units(char letter, shapes) const { return letter == 'v' ? rows : 0; }
-  constexpr inference infer(shapes in) const { return shape{dim(rows), in[0].last()}; }
+  constexpr op::inference infer(shapes in) const { return shape{dim(rows), in[0].last()}; }
   constexpr i64 index_extent(int k, shapes) const { return k == 1 ? rows : 0; }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements()); }
 };
@@ -47,8 +47,8 @@ struct embedding {
     visit("width", s.width);
     visit("to", s.to);
   }
-  constexpr inference infer(shapes in) const { return detail::embed(in, rows, width, false, to); }
-  constexpr weight_list weights(shapes) const { return detail::table(rows, width, to); }
+  constexpr op::inference infer(shapes in) const { return detail::embed(in, rows, width, false, to); }
+  constexpr op::weight_list weights(shapes) const { return detail::table(rows, width, to); }
   constexpr i64 index_extent(int k, shapes) const { return k == 0 ? rows : 0; }
   constexpr double flops(shapes, shapes) const { return 0; }
   [[gnu::cold]] void derive(auto& g) const {
@@ -64,7 +64,7 @@ struct embedding_bag_grad {
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("rows", s.rows); }
   constexpr i64 units(char letter, shapes) const { return letter == 'v' ? rows : 0; }
-  constexpr inference infer(shapes in) const { return shape{dim(rows), in[0].last()}; }
+  constexpr op::inference infer(shapes in) const { return shape{dim(rows), in[0].last()}; }
   constexpr i64 index_extent(int k, shapes) const { return k == 1 ? rows : 0; }
   constexpr double flops(shapes in, shapes) const {
     return static_cast<double>(in[1].elements()) * static_cast<double>(in[0].last().n);
@@ -82,8 +82,8 @@ struct embedding_bag {
     visit("width", s.width);
     visit("to", s.to);
   }
-  constexpr inference infer(shapes in) const { return detail::embed(in, rows, width, true, to); }
-  constexpr weight_list weights(shapes) const { return detail::table(rows, width, to); }
+  constexpr op::inference infer(shapes in) const { return detail::embed(in, rows, width, true, to); }
+  constexpr op::weight_list weights(shapes) const { return detail::table(rows, width, to); }
   constexpr i64 index_extent(int k, shapes) const { return k == 0 ? rows : 0; }
   constexpr double flops(shapes in, shapes out) const {
     return static_cast<double>(out[0].elements()) * static_cast<double>(in[0].last().n);

@@ -6,7 +6,7 @@
 #include <tensorpar/op/kinds/reduction.hpp>
 #include <tensorpar/op/kinds/rms_norm.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// A linear and what follows it. Operands: x, W, b if bias, and r if plus. Results: y of the linear; with
 /// then_gelu also gelu(y), and y is kept for the derivative; with plus y + r. One of the two at most.
@@ -139,4 +139,4 @@ struct norm_grads {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

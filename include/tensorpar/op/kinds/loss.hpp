@@ -15,7 +15,7 @@ struct cross_entropy_grad {
   static constexpr unsigned wide_operands = 1;
   static constexpr auto notation = ", ...E, ... -> ...E";
   static constexpr int arity = 3;
-  constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr op::inference infer(shapes in) const { return in[1]; }
   constexpr i64 index_extent(int k, shapes in) const { return k == 2 ? in[1].last().n : 0; }
   constexpr double flops(shapes in, shapes) const { return 6.0 * static_cast<double>(in[1].elements()); }
 };
@@ -25,12 +25,13 @@ struct cross_entropy {
   static constexpr auto name = "cross_entropy";
   static constexpr auto notation = "...E, ... -> ";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const {
-    if (is_integer(in[0].type)) return mismatch("logits must be real numbers", in[0], in[1]);
-    if (!is_integer(in[1].type)) return mismatch("labels must be integers", in[0], in[1]);
-    if (in[1].rank != in[0].rank - 1) return mismatch("labels have one axis less than logits", in[0], in[1]);
+  constexpr op::inference infer(shapes in) const {
+    if (is_integer(in[0].type)) return op::mismatch("logits must be real numbers", in[0], in[1]);
+    if (!is_integer(in[1].type)) return op::mismatch("labels must be integers", in[0], in[1]);
+    if (in[1].rank != in[0].rank - 1)
+      return op::mismatch("labels have one axis less than logits", in[0], in[1]);
     for (int i = 0; i < in[1].rank; ++i)
-      if (!fits(in[0].d[i], in[1].d[i])) return mismatch("labels do not fit logits", in[0], in[1]);
+      if (!fits(in[0].d[i], in[1].d[i])) return op::mismatch("labels do not fit logits", in[0], in[1]);
     return scalar;
   }
   constexpr i64 index_extent(int k, shapes in) const { return k == 1 ? in[0].last().n : 0; }
@@ -46,7 +47,7 @@ struct mean_squared_error_grad {
   static constexpr unsigned wide_operands = 1;
   static constexpr auto notation = ", ..., ... -> ...";
   static constexpr int arity = 3;
-  constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr op::inference infer(shapes in) const { return in[1]; }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[1].elements()); }
 };
 /// Mean over all elements of (a - b)^2.
@@ -54,9 +55,9 @@ struct mean_squared_error {
   static constexpr auto name = "mean_squared_error";
   static constexpr auto notation = "..., ... -> ";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     if (!fits(in[0], in[1]) || is_integer(in[0].type) || is_integer(in[1].type))
-      return mismatch("operands must have one shape of real numbers", in[0], in[1]);
+      return op::mismatch("operands must have one shape of real numbers", in[0], in[1]);
     return scalar;
   }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }

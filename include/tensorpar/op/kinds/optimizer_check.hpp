@@ -5,7 +5,7 @@
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/op/kinds/update.hpp>
 
-namespace tensorpar {
+namespace tensorpar::op {
 
 /// Throws `error` for constants that would fill parameters with NaN or climb along the gradient: not finite,
 /// negative, a momentum above 1, or a beta of 1, whose bias correction divides by zero. Which of them the
@@ -34,4 +34,4 @@ inline void require_optimizer(optimizer_choice const& o) {
   within(o.clip_norm, any, false, "clip_norm");
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::op

@@ -11,7 +11,7 @@ namespace tensorpar::parallel {
 #define TENSORPAR_PARALLEL_COMMON(SPELLED)                         \
   static constexpr auto name = SPELLED;                            \
   static constexpr auto notation = "... -> ...";                   \
-  constexpr inference infer(shapes in) const { return in[0]; }     \
+  constexpr op::inference infer(shapes in) const { return in[0]; } \
   constexpr double flops(shapes, shapes) const { return 0; }       \
   [[gnu::cold]] void derive(auto& g) const;
 
@@ -66,11 +66,13 @@ void batch::derive(auto& g) const {
 
 namespace tensorpar {
 
-constexpr bool is_parallel(op_info const& o) {
-  return o.id == name_hash(parallel::partition::name) || o.id == name_hash(parallel::combine::name) ||
-         o.id == name_hash(parallel::replicate::name) || o.id == name_hash(parallel::reduce::name) ||
-         o.id == name_hash(parallel::pipeline::name) || o.id == name_hash(parallel::batch::name);
+constexpr bool is_parallel(op::op_info const& o) {
+  return o.id == core::name_hash(parallel::partition::name) ||
+      o.id == core::name_hash(parallel::combine::name) ||
+         o.id == core::name_hash(parallel::replicate::name) ||
+             o.id == core::name_hash(parallel::reduce::name) ||
+         o.id == core::name_hash(parallel::pipeline::name) || o.id == core::name_hash(parallel::batch::name);
 }
-constexpr bool is_parallel(any_op const& o) { return o.op && is_parallel(*o.op); }
+constexpr bool is_parallel(op::any_op const& o) { return o.op && is_parallel(*o.op); }
 
 }  // namespace tensorpar

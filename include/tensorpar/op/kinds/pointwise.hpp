@@ -5,11 +5,12 @@
 namespace tensorpar {
 
 namespace detail {
-constexpr inference real_same(shapes in) {
+constexpr op::inference real_same(shapes in) {
   shape const& x = in[0];
-  if (is_integer(x.type)) return mismatch("takes real numbers", x, scalar);
+  if (is_integer(x.type)) return op::mismatch("takes real numbers", x, scalar);
   for (int k = 1; k < in.n; ++k)
-    if (!fits(x, in[k]) || x.type != in[k].type) return mismatch("operands must have one shape", x, in[k]);
+    if (!fits(x, in[k]) || x.type != in[k].type)
+      return op::mismatch("operands must have one shape", x, in[k]);
   return x;
 }
 }  // namespace detail
@@ -21,7 +22,7 @@ constexpr inference real_same(shapes in) {
     static constexpr auto name = SPELLED "_grad"; \
     static constexpr auto notation = "..., ... -> ..."; \
     static constexpr int arity = 2; \
-    constexpr inference infer(shapes in) const { return detail::real_same(in); } \
+    constexpr op::inference infer(shapes in) const { return detail::real_same(in); } \
     constexpr double flops(shapes in, shapes) const { \
       return GRAD_COST * static_cast<double>(in[0].elements()); \
     } \
@@ -29,7 +30,7 @@ constexpr inference real_same(shapes in) {
   struct NAME { \
     static constexpr auto name = SPELLED; \
     static constexpr auto notation = "... -> ..."; \
-    constexpr inference infer(shapes in) const { return detail::real_same(in); } \
+    constexpr op::inference infer(shapes in) const { return detail::real_same(in); } \
     constexpr double flops(shapes in, shapes) const { return COST * static_cast<double>(in[0].elements()); } \
     [[gnu::cold]] void derive(auto& g) const { \
       if (g.wanted(0)) g.give(0, g.emit(NAME##_grad{}, {g.gradient(0), g.FROM(0)})); \
@@ -46,7 +47,7 @@ struct add {
   static constexpr auto name = "add";
   static constexpr auto notation = "..., ... -> ...";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  constexpr op::inference infer(shapes in) const { return detail::real_same(in); }
   [[gnu::cold]] void derive(auto& g) const {
     for (int i = 0; i < 2; ++i)
       if (g.wanted(i)) g.give(i, g.gradient(0));
@@ -58,7 +59,7 @@ struct mul {
   static constexpr auto name = "mul";
   static constexpr auto notation = "..., ... -> ...";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  constexpr op::inference infer(shapes in) const { return detail::real_same(in); }
   [[gnu::cold]] void derive(auto& g) const {
     for (int i = 0; i < 2; ++i)
       if (g.wanted(i)) g.give(i, g.emit(mul{}, {g.gradient(0), g.operand(1 - i)}));
@@ -71,7 +72,7 @@ struct scale {
   static constexpr auto name = "scale";
   static constexpr auto notation = "... -> ...";
   static constexpr void describe(auto& s, auto&& visit) { visit("factor", s.factor); }
-  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  constexpr op::inference infer(shapes in) const { return detail::real_same(in); }
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(scale{factor}, {g.gradient(0)}));
   }
@@ -88,8 +89,8 @@ struct dropout {
   static constexpr auto name = "dropout";
   static constexpr auto notation = "... -> ...";
   static constexpr void describe(auto& s, auto&& visit) { visit("rate", s.rate); visit("seed", s.seed); }
-  constexpr inference infer(shapes in) const {
-    if (!(rate >= 0 && rate < 1)) return mismatch("dropout: rate must be in [0, 1)", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (!(rate >= 0 && rate < 1)) return op::mismatch("dropout: rate must be in [0, 1)", in[0], scalar);
     return detail::real_same(in);
   }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
@@ -116,9 +117,9 @@ struct constant {
     visit("d4", s.d[4]);
     visit("d5", s.d[5]);
   }
-  constexpr inference infer(shapes) const {
+  constexpr op::inference infer(shapes) const {
     if (rank < 0 || rank > shape::max_rank)
-      return mismatch("constant: between 0 and 6 axes", shape{dim(rank)}, scalar);
+      return op::mismatch("constant: between 0 and 6 axes", shape{dim(rank)}, scalar);
     shape r{};
     for (int i = 0; i < rank; ++i) r.d[r.rank++] = dim(d[i]);
     return r;

@@ -20,7 +20,7 @@ struct pool2d_grad {
     visit("average", s.average);
   }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, 0, -1); }
-  constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr op::inference infer(shapes in) const { return in[1]; }
   constexpr double flops(shapes in, shapes) const {
     return static_cast<double>(in[0].elements()) * static_cast<double>(kernel) * static_cast<double>(kernel);
   }
@@ -41,12 +41,12 @@ struct pool2d {
     visit("average", s.average);
   }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, 0, -1); }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape const& x = in[0];
     auto const w = window();
-    if (complaint const c = detail::check_image("pool2d takes [n,c,h,w]", x, w); c.rule) return c;
+    if (op::complaint const c = detail::check_image("pool2d takes [n,c,h,w]", x, w); c.rule) return c;
     if (2 * w.pad_h > kernel)
-      return mismatch("pool2d: padding over half the kernel", x, shape{dim(kernel), dim(w.pad_h)});
+      return op::mismatch("pool2d: padding over half the kernel", x, shape{dim(kernel), dim(w.pad_h)});
     return x.with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{}))
         .with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
   }
@@ -70,7 +70,7 @@ struct global_average_grad {
   static constexpr auto name = "global_average_grad";
   static constexpr auto notation = "nc -> ncHW";
   static constexpr void describe(auto& s, auto&& visit) { visit("h", s.h); visit("w", s.w); }
-  constexpr inference infer(shapes in) const {
+  constexpr op::inference infer(shapes in) const {
     shape r{in[0].d[0], in[0].d[1], dim(h), dim(w)};
     r.type = in[0].type;
     return r;
@@ -80,8 +80,8 @@ struct global_average_grad {
 struct global_average {
   static constexpr auto name = "global_average";
   static constexpr auto notation = "ncHW -> nc";
-  constexpr inference infer(shapes in) const {
-    if (in[0].rank != 4) return mismatch("global_average takes [n,c,h,w]", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (in[0].rank != 4) return op::mismatch("global_average takes [n,c,h,w]", in[0], scalar);
     shape r{in[0].d[0], in[0].d[1]};
     r.type = in[0].type;
     return r;

@@ -12,15 +12,15 @@ struct softmax_grad {
   static constexpr auto name = "softmax_grad";
   static constexpr auto notation = "...E, ...E -> ...E";
   static constexpr int arity = 2;
-  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  constexpr op::inference infer(shapes in) const { return detail::real_same(in); }
   constexpr double flops(shapes in, shapes) const { return 4.0 * static_cast<double>(in[0].elements()); }
 };
 /// exp(x) / sum(exp(x)) over the last axis.
 struct softmax {
   static constexpr auto name = "softmax";
   static constexpr auto notation = "...E -> ...E";
-  constexpr inference infer(shapes in) const {
-    if (in[0].rank < 1) return mismatch("softmax takes at least one axis", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (in[0].rank < 1) return op::mismatch("softmax takes at least one axis", in[0], scalar);
     return detail::real_same(in);
   }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
@@ -36,7 +36,7 @@ struct layernorm_grad_x {
   static constexpr auto notation = "...E, ...E, E -> ...E";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
   constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
 };
 /// Operands dy, x; result dgamma[e] = sum dy * (x - mean) / std.
@@ -47,7 +47,7 @@ struct layernorm_grad_gamma {
   static constexpr bool sums_wide = true;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const { shape r{in[0].last()}; r.type = in[0].type; return r; }
+  constexpr op::inference infer(shapes in) const { shape r{in[0].last()}; r.type = in[0].type; return r; }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
 };
 /// (x - mean) / sqrt(variance + eps) * gamma + beta over the last axis (Ba et al. 2016). gamma, beta: [last
@@ -57,14 +57,14 @@ struct layernorm {
   static constexpr auto name = "layernorm";
   static constexpr auto notation = "...E, E, E -> ...E";
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const {
-    if (in[0].rank < 1) return mismatch("layernorm takes at least one axis", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (in[0].rank < 1) return op::mismatch("layernorm takes at least one axis", in[0], scalar);
     return detail::real_same(in);
   }
-  constexpr weight_list weights(shapes in) const {
-    weight_list r{};
-    r.add(init::ones, in[0].last());
-    r.add(init::zeros, in[0].last());
+  constexpr op::weight_list weights(shapes in) const {
+    op::weight_list r{};
+    r.add(op::init::ones, in[0].last());
+    r.add(op::init::zeros, in[0].last());
     return r;
   }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }

@@ -12,7 +12,7 @@ struct rmsnorm_grad_x {
   static constexpr auto notation = "...E, ...E, E -> ...E";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
   constexpr double flops(shapes in, shapes) const { return 9.0 * static_cast<double>(in[0].elements()); }
 };
 /// Operands dy, x; result dgamma[e] = sum dy * x / rms.
@@ -23,7 +23,7 @@ struct rmsnorm_grad_gamma {
   static constexpr bool sums_wide = true;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const { shape r{in[0].last()}; r.type = in[0].type; return r; }
+  constexpr op::inference infer(shapes in) const { shape r{in[0].last()}; r.type = in[0].type; return r; }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
 };
 /// x / sqrt(mean(x * x) + eps) * gamma over the last axis (Zhang and Sennrich 2019). gamma: [last axis].
@@ -32,11 +32,11 @@ struct rmsnorm {
   static constexpr auto name = "rmsnorm";
   static constexpr auto notation = "...E, E -> ...E";
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
-  constexpr inference infer(shapes in) const {
-    if (in[0].rank < 1) return mismatch("rmsnorm takes at least one axis", in[0], scalar);
+  constexpr op::inference infer(shapes in) const {
+    if (in[0].rank < 1) return op::mismatch("rmsnorm takes at least one axis", in[0], scalar);
     return detail::real_same(in);
   }
-  constexpr weight_list weights(shapes in) const { return {{{in[0].last()}, init::ones}}; }
+  constexpr op::weight_list weights(shapes in) const { return {{{in[0].last()}, op::init::ones}}; }
   constexpr double flops(shapes in, shapes) const { return 4.0 * static_cast<double>(in[0].elements()); }
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(rmsnorm_grad_x{eps}, {g.gradient(0), g.operand(0), g.operand(1)}));

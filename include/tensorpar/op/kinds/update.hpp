@@ -38,7 +38,7 @@ struct sgd_update {
   static constexpr auto notation = "..., ..., -> ...";
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) { visit("weight_decay", s.weight_decay); }
-  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr op::inference infer(shapes in) const { return in[0]; }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }
 };
 /// v = momentum * v + g * clip + weight_decay * w; w -= lr * v. Operands w, g, v, [clip]; results w, v.
@@ -52,7 +52,7 @@ struct momentum_update {
     visit("momentum", s.momentum);
     visit("weight_decay", s.weight_decay);
   }
-  constexpr inference infer(shapes in) const { return inference(2, in[0]); }
+  constexpr op::inference infer(shapes in) const { return op::inference(2, in[0]); }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
 };
 /// Decoupled weight decay (Loshchilov and Hutter 2019), bias-corrected with the step number t = 1, 2, ...
@@ -72,7 +72,7 @@ struct adamw_update {
     visit("eps", s.eps);
     visit("weight_decay", s.weight_decay);
   }
-  constexpr inference infer(shapes in) const { return inference(3, in[0]); }
+  constexpr op::inference infer(shapes in) const { return op::inference(3, in[0]); }
   constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
 };
 
@@ -102,8 +102,8 @@ template <class Rule> struct with_master : Rule {
                                          detail::master_texts<Rule>::full_name.n};
   static constexpr std::string_view notation{detail::master_texts<Rule>::full_notation.c,
                                              detail::master_texts<Rule>::full_notation.n};
-  constexpr inference infer(shapes in) const {
-    inference r = Rule::infer(in);
+  constexpr op::inference infer(shapes in) const {
+    op::inference r = Rule::infer(in);
     r.out[r.n] = in[r.n + 1];
     for (int i = 1; i <= r.n; ++i) r.out[i] = in[i + 1];
     ++r.n;
@@ -115,7 +115,7 @@ template <class Rule> struct with_master : Rule {
 struct square_sum {
   static constexpr auto name = "square_sum";
   static constexpr auto notation = "... -> ";
-  constexpr inference infer(shapes) const { return scalar; }
+  constexpr op::inference infer(shapes) const { return scalar; }
   constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
 };
 /// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm /
@@ -131,28 +131,28 @@ struct clip_factor {
     visit("max_norm", s.max_norm);
     visit("skip", s.skip);
   }
-  constexpr inference infer(shapes) const { return inference(2, scalar); }
+  constexpr op::inference infer(shapes) const { return op::inference(2, scalar); }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
 };
 
 /// The operator by which this optimizer updates a parameter, with a master copy or without.
-inline any_op update_rule(optimizer_choice const& o, bool master) {
+inline op::any_op update_rule(optimizer_choice const& o, bool master) {
   auto const rule = [&]<class Rule>(Rule const& r) {
-    return master ? any_op(with_master<Rule>{r}) : any_op(r);
+    return master ? op::any_op(with_master<Rule>{r}) : op::any_op(r);
   };
   return o.kind == optimizer_kind::sgd        ? rule(sgd_update{o.weight_decay})
          : o.kind == optimizer_kind::momentum ? rule(momentum_update{o.momentum, o.weight_decay})
                                               : rule(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay});
 }
 /// The operator that all updates wait for; precondition: o.takes_norm().
-inline any_op clip_rule(optimizer_choice const& o) {
+inline op::any_op clip_rule(optimizer_choice const& o) {
   return clip_factor{o.clip_norm, o.on_non_finite == non_finite::skip};
 }
-constexpr bool has_master(any_op const& o) {
+constexpr bool has_master(op::any_op const& o) {
   return o.is<with_master<sgd_update>>() || o.is<with_master<momentum_update>>() ||
          o.is<with_master<adamw_update>>();
 }
-constexpr bool is_update(any_op const& o) {
+constexpr bool is_update(op::any_op const& o) {
   return o.is<sgd_update>() || o.is<momentum_update>() || o.is<adamw_update>() || has_master(o);
 }
 

@@ -9,13 +9,13 @@ namespace tensorpar::peers {
 /// each waiting for the one before it, whether the graph says so or not. All stages have one micro-batch
 /// size; all sizes are tried (Narayanan et al. 2019 and 2021; the thesis's SPP). Exact for the bottleneck
 /// within `tolerance`; for `iteration` as `find_stages`. Throws as `find_stages` does.
-template <topology G, search::stage_model M>
+template <graph::topology G, search::stage_model M>
 search::stage_result pipedream_stages(G const& graph, M const& m, search::stage_options const& o = {}) {
   using namespace tensorpar::detail;
   using namespace search::detail;
   search::stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "pipedream_stages");
-  sp_tree const tree = stage_relaxation(as_adjacency(graph), m, sizes.back()).tree;
+  graph::sp_tree const tree = stage_relaxation(graph::detail::as_adjacency(graph), m, sizes.back()).tree;
   auto const order = order_of_sizes(m, o, sizes, o.objective != search::stage_objective::bottleneck);
   best_stages best = best_sequential(m, o, order_of(tree), order, r.statistics, r.family_bound);
   r.source = search::stage_source::line;
@@ -33,17 +33,18 @@ search::stage_result pipedream_stages(G const& graph, M const& m, search::stage_
 /// A line of operators cut into so many stages of as equal counts as possible, each with the same number of
 /// devices. Of all such numbers of stages, sizes and degrees the one with the best objective that fits into
 /// memory.
-template <topology G, search::stage_model M>
+template <graph::topology G, search::stage_model M>
 search::stage_result uniform_stages(G const& graph, M const& m, search::stage_options const& o = {}) {
   using namespace tensorpar::detail;
   using namespace search::detail;
   search::stage_result r;
   std::optional<priced_stages> best;
   std::vector<i64> const sizes = sizes_to_try(m, o, "uniform_stages");
-  sp_tree const line = line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree);
+  graph::sp_tree const line = line_of(stage_relaxation(graph::detail::as_adjacency(graph), m,
+                                                       sizes.back()).tree);
   std::vector<int> order;
   for (int i = 0; i < line.size(); ++i)
-    if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
+    if (line.kind(i) == graph::sp_kind::leaf) order.push_back(line.node(i));
   std::optional<search::stage_shortage> least;
   std::vector<stage_batching> all;
   for (i64 b : sizes)

@@ -56,20 +56,22 @@ class max_load_objective {
   }
 
   int ways() const { return limits_.cpus > 0 ? 2 : 1; }
-  stage_way way(int w) const { return w == 0 ? stage_way{1, 0, 0, 1} : stage_way{0, 1, 1, 1}; }
+  graph::stage_way way(int w) const {
+    return w == 0 ? graph::stage_way{1, 0, 0, 1} : graph::stage_way{0, 1, 1, 1};
+  }
   int tables() const { return ways(); }
   double work(int t, int v) const { return (t == 0 ? accelerator_ : cpu_)[idx(v)]; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const {
+  graph::net_charge charge(int t, int h) const {
     double const c = t == 0 ? charge_[idx(h)] : 0.0;
     return {c, c, c};
   }
   int measures() const { return 1; }
   double measure(int, int v) const { return bytes_[idx(v)]; }
-  double seconds(downset_stage const& s, int w, int) const {
+  double seconds(graph::downset_stage const& s, int w, int) const {
     return w == 0 && s.sum(0) > limits_.memory ? infinity : s.work + s.boundary;
   }
-  std::array<measure_limit, 1> limits(int w, int, double) const {
+  std::array<graph::measure_limit, 1> limits(int w, int, double) const {
     if (w != 0) return {};
     return {{{0, 0, 1, 0, limits_.memory * (1 + 1e-9)}}};
   }
@@ -82,7 +84,7 @@ struct max_load_optimum {
   bool feasible = false;
   double seconds = infinity;  ///< as `price_max_load` prices the split
   device_split split;
-  downset_pipeline pipeline;          ///< in groups of the space; way 1 is a CPU
+  graph::downset_pipeline pipeline;          ///< in groups of the space; way 1 is a CPU
 };
 
 /// dnn-partitioning's exact optimum (Tarnawski et al. 2020, section 5: dynamic programming over ideals):
@@ -92,10 +94,10 @@ inline max_load_optimum min_max_load(dnn_partitioning_profile const& g, max_load
                                        int max_downsets = 400'000) {
   max_load_space const space = space_of(g);
   max_load_optimum r;
-  r.pipeline = min_bottleneck(space, max_load_objective(g, space, limits), max_downsets);
+  r.pipeline = graph::min_bottleneck(space, max_load_objective(g, space, limits), max_downsets);
   r.feasible = r.pipeline.feasible;
   if (!r.feasible) return r;
-  for (downset_part const& s : r.pipeline.stages) {
+  for (graph::downset_part const& s : r.pipeline.stages) {
     auto& list = (s.way == 0 ? r.split.accelerators : r.split.cpus).emplace_back();
     for (int k : s.nodes)
       list.insert(list.end(), space.nodes[idx(k)].begin(), space.nodes[idx(k)].end());

@@ -166,12 +166,12 @@ inline pipedream_optimum min_pipedream(pipedream_profile const& g, pipedream_set
   if (setup.levels.size() > 1) return detail::pipedream_search(g, setup, max_states)();
   detail::pipedream_layers const layers(g);
   pipedream_objective const o(layers, setup);
-  if (sources(o.graph()).size() != 1) return detail::pipedream_search(g, setup, max_states)();
-  if (downset_lattice(o.graph(), 400'000).count() - 1 <= table_up_to)
+  if (graph::sources(o.graph()).size() != 1) return detail::pipedream_search(g, setup, max_states)();
+  if (graph::downset_lattice(o.graph(), 400'000).count() - 1 <= table_up_to)
     return detail::pipedream_search(g, setup, max_states)();
-  downset_pipeline const best = min_bottleneck(o.graph(), o);
+  graph::downset_pipeline const best = graph::min_bottleneck(o.graph(), o);
   pipedream_optimum r{best.feasible, best.seconds, {}, best.downsets - 1};
-  for (downset_part const& s : best.stages) {
+  for (graph::downset_part const& s : best.stages) {
     r.stages.push_back({{}, s.way + 1, {}});
     for (int v : s.nodes) r.stages.back().nodes.push_back(o.layer()[idx(v)]);
   }

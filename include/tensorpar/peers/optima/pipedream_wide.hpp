@@ -23,7 +23,7 @@ class pipedream_objective {
   std::vector<std::vector<int>> inputs_, nets_;
   mutable std::vector<double> output_;       // by downset, bytes; negative where not yet known
 
-  double output(downset_lattice const& l, int d) const {
+  double output(graph::downset_lattice const& l, int d) const {
     if (output_.empty()) output_.assign(idx(l.count()), -1.0);
     double& r = output_[idx(d)];
     if (r < 0) {
@@ -61,14 +61,14 @@ class pipedream_objective {
   int copies() const { return level().machines; }
   bool exact_devices() const { return true; }
   int ways() const { return setup_.straight ? 1 : level().machines; }
-  stage_way way(int w) const { return {w + 1, w + 1, 0, w + 1.0}; }
+  graph::stage_way way(int w) const { return {w + 1, w + 1, 0, w + 1.0}; }
   int tables() const { return 1; }
   double work(int, int v) const {
     auto const i = idx(layer_[idx(v)]);
     return layers_.g.forward[i] + layers_.g.backward[i];
   }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int, int) const { return {}; }
+  graph::net_charge charge(int, int) const { return {}; }
   int measures() const { return 3; }
   double measure(int k, int v) const {
     auto const i = idx(layer_[idx(v)]);
@@ -81,19 +81,19 @@ class pipedream_objective {
   }
   /// Computing and synchronising takes no longer than the target (`pipedream_whole` is linear), and what is
   /// kept fits.
-  std::array<measure_limit, 2> limits(int w, int later, double target) const {
+  std::array<graph::measure_limit, 2> limits(int w, int later, double target) const {
     auto const whole = [&](double span, double parameters) {
       return detail::pipedream_whole(level(), 1, span, parameters, w + 1);
     };
-    measure_limit const time{2, 0, whole(1, 0), whole(0, 1), target * (1 + 1e-9)};
+    graph::measure_limit const time{2, 0, whole(1, 0), whole(0, 1), target * (1 + 1e-9)};
     double const times = std::ceil(static_cast<double>(later) / (w + 1));
-    return {time, setup_.memory > 0 ? measure_limit{0, 1, times, times, setup_.memory * (1 + 1e-9)}
-                                    : measure_limit{}};
+    return {time, setup_.memory > 0 ? graph::measure_limit{0, 1, times, times, setup_.memory * (1 + 1e-9)}
+                                    : graph::measure_limit{}};
   }
-  bool may_start(downset_lattice const& l, int d, int w, double target) const {
+  bool may_start(graph::downset_lattice const& l, int d, int w, double target) const {
     return setup_.compression <= 0 || l.parent(d) < 0 || transfer(output(l, d), w + 1) <= target;
   }
-  double seconds(downset_stage const& s, int w, int later) const {
+  double seconds(graph::downset_stage const& s, int w, int later) const {
     if (!fits(s.low, s.high, w, later)) return infinity;
     double const time = detail::pipedream_whole(level(), 1, s.work, s.sum(0), w + 1);
     if (s.lattice.parent(s.from) < 0 || setup_.compression <= 0) return time;

@@ -26,10 +26,10 @@ class piper_objective {
   };
   piper_setup setup_;
   std::vector<int> degrees_;
-  std::vector<stage_way> ways_;
+  std::vector<graph::stage_way> ways_;
   std::vector<std::vector<node_choice_of>> nodes_;      // by table and node
   std::vector<std::vector<double>> parameters_;
-  std::vector<std::vector<net_charge>> charges_;
+  std::vector<std::vector<graph::net_charge>> charges_;
   std::vector<std::vector<int>> nets_;
   // Measures of a table: parameters, the fastest configurations' per-sample and fixed bytes, and for each
   // number of micro-batches in flight on a mesh the least bytes and, for some prices of a byte, what swaps at
@@ -124,15 +124,15 @@ class piper_objective {
   }
 
   /// The price with the fastest configurations, and by how many bytes they exceed the memory.
-  double without_swaps(downset_stage const& s, int w, int later, double& over) const {
-    stage_way const& x = ways_[idx(w)];
+  double without_swaps(graph::downset_stage const& s, int w, int later, double& over) const {
+    graph::stage_way const& x = ways_[idx(w)];
     int const k = table_measures() * x.table;
     over = s.sum(k + 1) * detail::piper_in_flight(x.copies, later) + s.sum(k + 2) - setup_.memory;
     double const sync = detail::piper_sync_bytes(s.sum(k), x.copies, setup_.micro_batches) / setup_.bandwidth;
     return (s.work + s.boundary) / x.share + sync;
   }
-  std::vector<memory_swap> swaps_of(downset_stage const& s, int w, int later) const {
-    stage_way const& x = ways_[idx(w)];
+  std::vector<memory_swap> swaps_of(graph::downset_stage const& s, int w, int later) const {
+    graph::stage_way const& x = ways_[idx(w)];
     int const in_flight = detail::piper_in_flight(x.copies, later);
     std::vector<memory_swap> r;
     s.each([&](int v) {
@@ -167,12 +167,12 @@ class piper_objective {
   }
 
   int ways() const { return static_cast<int>(ways_.size()); }
-  stage_way way(int w) const { return ways_[idx(w)]; }
+  graph::stage_way way(int w) const { return ways_[idx(w)]; }
   int tables() const { return static_cast<int>(degrees_.size()); }
   int degree(int t) const { return degrees_[idx(t)]; }
   double work(int t, int v) const { return nodes_[idx(t)][idx(v)].fast; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const { return charges_[idx(t)][idx(h)]; }
+  graph::net_charge charge(int t, int h) const { return charges_[idx(t)][idx(h)]; }
   int measures() const { return table_measures() * tables(); }
   double measure(int k, int v) const {
     int const t = k / table_measures(), i = k % table_measures();
@@ -184,11 +184,11 @@ class piper_objective {
     if (price == 0) return x.per_sample * in_flight + x.fixed - std::max(y.saved, 0.0);
     return std::max(price_[idx(t)][idx(price - 1)] * y.saved - y.extra, 0.0);
   }
-  double seconds(downset_stage const& s, int w, int later) const {
+  double seconds(graph::downset_stage const& s, int w, int later) const {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (over <= 0) return base;
-    if (measure_limit const m = limits(w, later, infinity)[0]; m.of(s.high) - m.of(s.low) > m.most)
+    if (graph::measure_limit const m = limits(w, later, infinity)[0]; m.of(s.high) - m.of(s.low) > m.most)
       return infinity;
     swap_choice const choice = min_swaps(swaps_of(s, w, later), over);
     inexact_ += choice.exact ? 0 : 1;
@@ -198,12 +198,12 @@ class piper_objective {
   /// (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p.) Only between
   /// them is the knapsack solved. The gain is convex in the micro-batches in flight, hence at most the line
   /// between mesh points.
-  bool within(downset_stage const& s, int w, int later, double target) const {
+  bool within(graph::downset_stage const& s, int w, int later, double target) const {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (base > target) return false;
     if (over <= 0) return true;
-    stage_way const& x = ways_[idx(w)];
+    graph::stage_way const& x = ways_[idx(w)];
     double const room = (target - base) * x.share;
     mesh_place const at = place(detail::piper_in_flight(x.copies, later));
     for (int i = 0; i < prices; ++i)
@@ -220,15 +220,15 @@ class piper_objective {
     return choice.feasible && choice.extra <= room;
   }
   /// The least bytes are concave in the micro-batches in flight, hence at least the line between mesh points.
-  std::array<measure_limit, 1> limits(int w, int later, double) const {
-    stage_way const& x = ways_[idx(w)];
+  std::array<graph::measure_limit, 1> limits(int w, int later, double) const {
+    graph::stage_way const& x = ways_[idx(w)];
     mesh_place const p = place(detail::piper_in_flight(x.copies, later));
     int const at = first_of(x.table, p);
     return {{{at, p.part > 0 ? at + 1 + prices : at, 1 - p.part, p.part, setup_.memory * (1 + 1e-9)}}};
   }
   /// The stage of these nodes, ascending, as Piper's, with the configurations that `seconds` chooses.
   piper_stage stage(std::vector<int> const& nodes, int w, int later) const {
-        stage_way const& x = ways_[idx(w)];
+        graph::stage_way const& x = ways_[idx(w)];
     piper_stage r{nodes, x.copies, degrees_[idx(x.table)], {}};
     int const in_flight = detail::piper_in_flight(x.copies, later);
     double over = -setup_.memory;
@@ -258,7 +258,7 @@ struct piper_optimum {
   bool feasible = false, exact = true;
   double seconds = infinity;  ///< of the dearest stage, as `price_piper` prices it
   std::vector<piper_stage> stages;
-  downset_pipeline pipeline;
+  graph::downset_pipeline pipeline;
 };
 
 /// The optimum of Piper's objective over Piper's space (Tarnawski et al. 2021):
@@ -272,13 +272,13 @@ inline piper_optimum min_piper(piper_profile const& g, piper_setup const& setup,
                                  int max_downsets = 400'000) {
   piper_objective const o(g, setup);
   piper_optimum r;
-  r.pipeline = min_bottleneck(g, o, max_downsets);
+  r.pipeline = graph::min_bottleneck(g, o, max_downsets);
   r.feasible = r.pipeline.feasible;
   r.exact = o.inexact() == 0;
   if (!r.feasible) return r;
   int later = 0;
   for (std::size_t i = r.pipeline.stages.size(); i-- > 0;) {
-    downset_part const& s = r.pipeline.stages[i];
+    graph::downset_part const& s = r.pipeline.stages[i];
     r.stages.push_back(o.stage(s.nodes, s.way, later));
     later += o.way(s.way).copies;
   }

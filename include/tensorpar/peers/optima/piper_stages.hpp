@@ -12,11 +12,11 @@ namespace tensorpar::peers {
 /// why it grows exponentially with the number of branches. Precondition: m.uniform(). Throws `error` where
 /// the graph has more than `max_downsets` downsets, where sending a tensor costs more than receiving it, and
 /// as `find_stages` does.
-template <topology G, search::stage_model M>
+template <graph::topology G, search::stage_model M>
 search::stage_result piper_stages(G const& graph, M const& m, search::stage_options const& o = {},
                           int max_downsets = 400'000) {
   using namespace search::detail;
-  if (tensorpar::node_count(graph) != m.operators())
+  if (graph::node_count(graph) != m.operators())
     throw error("graph and model differ in size", "piper_stages", "one operator for each node");
   if (!m.uniform()) throw error("devices of several kinds", "piper_stages", "a uniform model");
   search::stage_result r;
@@ -32,7 +32,8 @@ search::stage_result piper_stages(G const& graph, M const& m, search::stage_opti
       min_nested(graph, m, sizes, max_downsets, o.objective == search::stage_objective::iteration, true);
   r.bound = bottleneck_bound(m, all);
   if (!best) {
-    sp_tree const tree = stage_relaxation(tensorpar::detail::as_adjacency(graph), m, sizes.back()).tree;
+    graph::sp_tree const tree = stage_relaxation(graph::detail::as_adjacency(graph), m,
+                                                 sizes.back()).tree;
     r.infeasible = min_shortage(m, line_of(tree), {all.front()});
     return r;
   }

@@ -74,7 +74,7 @@ inline alpa_price price_alpa(alpa_table const& t, std::vector<alpa_stage> const&
 /// micro-batch and B fixed bytes, floor((memory - B) / A - 1) stages may follow. O(layers^2 * degrees).
 inline alpa_table alpa_table_of(piper_profile const& g, double memory) {
     alpa_table t;
-  std::vector<int> const order = topological_order(g);
+  std::vector<int> const order = graph::topological_order(g);
   t.layers = g.node_count();
   for (piper_degree const& d : g.degrees[0]) t.submeshes.push_back(d.degree);
   t.candidates.resize(idx(t.layers) * idx(t.layers) * t.submeshes.size());

@@ -36,17 +36,17 @@ struct dnn_partitioning_profile : profile_graph {
 /// 1e-6. `units` says how the latencies are to be read; costs stay as they are. Throws `error` with file and
 /// JSON path for missing keys, wrong types, negative or huge numbers, ids that stand twice or name no node,
 /// an edge from the backward to the forward pass, and cycles. O(n log n + file).
-inline dnn_partitioning_profile decode_dnn_partitioning(json const& from, std::string const& where,
-                                                        profile_units units) {
+inline dnn_partitioning_profile decode_dnn_partitioning(core::json const& from, std::string const& where,
+                                                        core::profile_units units) {
   detail::profile_value const top{&from, &where};
   dnn_partitioning_profile g;
   g.memory = top["maxSizePerFPGA"].number();
   g.accelerators = static_cast<int>(top["maxFPGAs"].integer(0, 1 << 20));
   g.cpus = static_cast<int>(top["maxCPUs"].integer(0, 1 << 20));
   detail::profile_value const nodes = top["nodes"], edges = top["edges"];
-  int const n = nodes.array(1, profile_max_nodes), m = edges.array(0, profile_max_edges);
+  int const n = nodes.array(1, core::profile_max_nodes), m = edges.array(0, core::profile_max_edges);
   detail::profile_ids const ids = detail::profile_node_ids(nodes, n);
-  double const scale = compute_scale(units);
+  double const scale = core::compute_scale(units);
   std::vector<std::pair<i64, int>> classes;  // written colour, node
   for (int v = 0; v < n; ++v) {
     detail::profile_value const x = nodes[v];
@@ -80,8 +80,7 @@ inline dnn_partitioning_profile decode_dnn_partitioning(json const& from, std::s
       e.fail("an edge from a backward to a forward node", "forward nodes that depend on forward nodes only");
     if (sends[idx(u)] && std::abs(g.send[idx(u)] - cost) > 1e-6)
       e["cost"].fail("another edge out of node " + std::to_string(g.id[idx(u)]) + " costs " +
-                         json(g.send[idx(u)]).dump(),
-                     "the same cost for all edges out of a node");
+                         core::json(g.send[idx(u)]).dump(), "the same cost for all edges out of a node");
     if (!sends[idx(u)]) g.send[idx(u)] = cost;
     sends[idx(u)] = 1;
     g.inputs[idx(v)].push_back(u);
@@ -96,11 +95,11 @@ inline dnn_partitioning_profile decode_dnn_partitioning(json const& from, std::s
 }
 /// The profile written in `text`; errors also say line and column where the text is not JSON.
 inline dnn_partitioning_profile parse_dnn_partitioning(std::string_view text, std::string const& where,
-                                                       profile_units units) {
-  return decode_dnn_partitioning(parse_json(text, where), where, units);
+                                                       core::profile_units units) {
+  return decode_dnn_partitioning(core::parse_json(text, where), where, units);
 }
-inline dnn_partitioning_profile read_dnn_partitioning(std::string const& path, profile_units units) {
-  return decode_dnn_partitioning(read_json(path), path, units);
+inline dnn_partitioning_profile read_dnn_partitioning(std::string const& path, core::profile_units units) {
+  return decode_dnn_partitioning(core::read_json(path), path, units);
 }
 
 }  // namespace tensorpar::peers

@@ -63,7 +63,7 @@ struct graphpipe_expression {
   ends part(int depth) {
     bool const series = x.take("serial("), side = !series && x.take("parallel(");
     if (!series && !side) {
-      int const v = static_cast<int>(x.integer(0, profile_max_nodes - 1));
+      int const v = static_cast<int>(x.integer(0, core::profile_max_nodes - 1));
       if (v >= g.node_count())
         x.fail("operator " + std::to_string(v) + " is not in the strategy", "operators of line 1");
       return {{v}, {v}};
@@ -74,8 +74,8 @@ struct graphpipe_expression {
       ends const next = part(depth + 1);
       if (series) {
         edges += static_cast<i64>(next.first.size()) * static_cast<i64>(r.last.size());
-        if (edges > profile_max_edges)
-          x.fail("too many dependencies", "at most " + std::to_string(profile_max_edges));
+        if (edges > core::profile_max_edges)
+          x.fail("too many dependencies", "at most " + std::to_string(core::profile_max_edges));
         for (int v : next.first)
           g.inputs[idx(v)].insert(g.inputs[idx(v)].end(), r.last.begin(), r.last.end());
         r.last = next.last;
@@ -182,16 +182,16 @@ inline graphpipe_strategy parse_graphpipe(std::string_view text, std::string con
   if (lines.empty()) throw error("the file is empty", where, "a strategy");
   graphpipe_strategy r;
   detail::profile_line x = lines[0];
-  i64 const n = x.integer(1, profile_max_nodes);
+  i64 const n = x.integer(1, core::profile_max_nodes);
   for (i64 i = 0; i < n; ++i) {
     x.blanks();
-    r.stage_of.push_back(static_cast<int>(x.integer(0, profile_max_nodes)));
+    r.stage_of.push_back(static_cast<int>(x.integer(0, core::profile_max_nodes)));
   }
   x.end();
   std::size_t next = 1;
   if (next < lines.size() && lines[next].text.find_first_not_of(" \t") != std::string_view::npos) {
     x = lines[next++];
-    i64 const m = x.integer(1, profile_max_nodes);
+    i64 const m = x.integer(1, core::profile_max_nodes);
     for (i64 i = 0; i < m; ++i) {
       i64 four[4];
       for (i64& y : four) {

@@ -51,7 +51,7 @@ inline graphpipe_price price_graphpipe(graphpipe_log const& g, i64 mini_batch) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
-  std::vector<int> const order = topological_order(before);
+  std::vector<int> const order = graph::topological_order(before);
   std::vector<double> path(idx(n), 0.0);
   r.in_flight.assign(idx(n), 0);
   double longest = 0;

@@ -51,7 +51,7 @@ inline void pipedream_numbers(profile_line& x, pipedream_profile& g) {
   g.activation.push_back(bytes);
   x.expect(", parameter_size=");
   g.parameter.push_back(x.number());
-  g.stage.push_back(x.take(" -- stage_id=") ? static_cast<int>(x.integer(0, profile_max_nodes)) : -1);
+  g.stage.push_back(x.take(" -- stage_id=") ? static_cast<int>(x.integer(0, core::profile_max_nodes)) : -1);
   x.end();
 }
 
@@ -94,8 +94,8 @@ inline pipedream_profile parse_pipedream(std::string_view text, std::string cons
                                                 : x.text.substr(first + 4, numbers - first - 4));
     x.at = numbers + 4;
     detail::pipedream_numbers(x, g);
-    if (g.node_count() > profile_max_nodes)
-      x.fail("too many nodes", "at most " + std::to_string(profile_max_nodes));
+    if (g.node_count() > core::profile_max_nodes)
+      x.fail("too many nodes", "at most " + std::to_string(core::profile_max_nodes));
   }
   if (g.inputs.empty()) throw error("the profile has no node", where, "at least one node");
   std::sort(ids.begin(), ids.end());

@@ -54,7 +54,7 @@ struct pipedream_layers {
     }
     above.assign(idx(n), std::vector<u64>(idx(words), 0));
     extra = above;
-    for (int v : topological_order(g)) {
+    for (int v : graph::topological_order(g)) {
       if (!kept[idx(v)]) continue;
       for (int u : g.inputs[idx(v)])
         if (kept[idx(u)])

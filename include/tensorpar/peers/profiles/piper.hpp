@@ -102,7 +102,8 @@ inline int piper_degree_of(profile_value const& node, std::string const& key) {
 /// are passed over. `units` says how `timePerSample` is to be read. Throws `error` with file and JSON path,
 /// as decode_dnn_partitioning does, and for parallel edges and for an incident edge without sync bytes. O(n
 /// log n + file).
-inline piper_profile decode_piper(json const& from, std::string const& where, profile_units units) {
+inline piper_profile decode_piper(core::json const& from, std::string const& where,
+                                  core::profile_units units) {
   detail::profile_value const top{&from, &where};
   piper_profile g;
   g.memory = top["maxMemoryPerDevice"].number();
@@ -110,7 +111,7 @@ inline piper_profile decode_piper(json const& from, std::string const& where, pr
   g.bandwidth = top["bandwidth"].number(1);
   g.micro_batches = top["mbsInBatch"].integer(1, 1 << 30);
   detail::profile_value const nodes = top["nodes"], edges = top["edges"];
-  int const n = nodes.array(1, profile_max_nodes), m = edges.array(0, profile_max_edges);
+  int const n = nodes.array(1, core::profile_max_nodes), m = edges.array(0, core::profile_max_edges);
   detail::profile_ids const ids = detail::profile_node_ids(nodes, n);
   g.inputs.resize(idx(n));
   g.in.resize(idx(n));
@@ -131,7 +132,7 @@ inline piper_profile decode_piper(json const& from, std::string const& where, pr
     detail::profile_value const x = nodes[v];
     g.id.push_back(x["id"].integer(0, i64{1} << 53));
   }
-  double const scale = compute_scale(units);
+  double const scale = core::compute_scale(units);
   for (int v = 0; v < n; ++v) {
     detail::profile_value const x = nodes[v], table = x["TMPCs"];
     g.name.push_back(x.has("name") ? x["name"].text() : std::string());
@@ -151,11 +152,11 @@ inline piper_profile decode_piper(json const& from, std::string const& where, pr
   return g;
 }
 /// The profile written in `text`; errors also say line and column where the text is not JSON.
-inline piper_profile parse_piper(std::string_view text, std::string const& where, profile_units units) {
-  return decode_piper(parse_json(text, where), where, units);
+inline piper_profile parse_piper(std::string_view text, std::string const& where, core::profile_units units) {
+  return decode_piper(core::parse_json(text, where), where, units);
 }
-inline piper_profile read_piper(std::string const& path, profile_units units) {
-  return decode_piper(read_json(path), path, units);
+inline piper_profile read_piper(std::string const& path, core::profile_units units) {
+  return decode_piper(core::read_json(path), path, units);
 }
 
 }  // namespace tensorpar::peers

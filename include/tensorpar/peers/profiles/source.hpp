@@ -27,7 +27,7 @@ namespace detail {
 /// A JSON value and the way to it; the way is spelled only when something is wrong. Lives on the stack of the
 /// reader above it.
 struct profile_value {
-  json const* at;
+  core::json const* at;
   std::string const* file;
   profile_value const* above = nullptr;
   std::string_view key{};
@@ -77,8 +77,9 @@ struct profile_value {
       fail(at->dump() + " is no such number", valid());
     return static_cast<i64>(x);
   }
-  double number(double least = 0, double most = profile_max_number) const {
-    auto const valid = [&] { return "a number from " + json(least).dump() + " to " + json(most).dump(); };
+  double number(double least = 0, double most = core::profile_max_number) const {
+    auto const valid = [&] { return "a number from " + core::json(least).dump() + " to "
+                            + core::json(most).dump(); };
     if (!at->is_number()) fail("not a number", valid());
     double const x = at->get<double>();
     if (!(x >= least && x <= most)) fail(at->dump() + " is out of range", valid());
@@ -130,7 +131,7 @@ inline int profile_edge_end(profile_value const& e, std::string_view end, profil
 template <class Label>
 void finish_profile_graph(profile_graph& g, std::string const& where, Label const& label) {
   for (auto& list : g.inputs) std::sort(list.begin(), list.end());
-  std::vector<int> const cycle = find_cycle(g);
+  std::vector<int> const cycle = graph::find_cycle(g);
   if (cycle.empty()) return;
   std::string path;
   for (int v : cycle) path += label(v) + " -> ";

@@ -12,7 +12,9 @@
 namespace tensorpar::peers::detail {
 
 /// The file as text. Throws `error` if it cannot be read.
-inline std::string profile_file(std::string const& path) { return read_file(path, "a readable text file"); }
+inline std::string profile_file(std::string const& path) {
+  return core::read_file(path, "a readable text file");
+}
 
 /// One line and how far it has been read.
 struct profile_line {
@@ -44,7 +46,7 @@ struct profile_line {
     if (!done()) fail("found " + shown() + " where the line should end", "nothing more in this line");
   }
   /// A decimal number from 0 to `most`; "nan" and "inf" are none.
-  double number(double most = profile_max_number) {
+  double number(double most = core::profile_max_number) {
     double x = 0;
     char const *const first = text.data() + at, *const last = text.data() + text.size();
     bool const digit = first != last && ((*first >= '0' && *first <= '9') || *first == '.');
@@ -69,7 +71,7 @@ struct profile_line {
 
 /// The lines of a text, without what ends them. Throws `error` for a zero byte.
 inline std::vector<profile_line> profile_lines(std::string_view text, std::string const& file) {
-  require_text(text, file);
+  core::require_text(text, file);
   std::vector<profile_line> r;
   for (std::size_t start = 0; start < text.size();) {
     std::size_t const stop = std::min(text.find('\n', start), text.size());

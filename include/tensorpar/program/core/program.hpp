@@ -9,7 +9,7 @@ struct buffer {
   // of the training graph; -1: workspace, or what fused tasks leave for one another
   int value = -1;
   shape type;                        // logical shape (workspace: one axis of scalars)
-  layout where;
+  ir::layout where;
   i64 bytes = 0;                     // on each device that holds it
   bool persistent = false;           // parameters and optimizer state live through the step
   // buffer of the same size whose bytes it takes over with the task that reads that one last
@@ -33,9 +33,9 @@ struct task {
   std::vector<int> in, out;          // buffers
   int workspace = -1;                // buffer, or -1
   // compute; for a sum of two buffers (accumulation over micro-batches) `add`
-  any_op op;
-  tensorpar::sharding mesh;            // compute: the devices and what each does
-  reshard_step step;                    // move, send, receive
+  op::any_op op;
+  ir::sharding mesh;            // compute: the devices and what each does
+  ir::reshard_step step;                    // move, send, receive
   int other_half = -1;               // send, receive: the task that is its counterpart
   std::string name;
   std::vector<int> devices;          // ascending

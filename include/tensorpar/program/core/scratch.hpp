@@ -8,8 +8,8 @@
 namespace tensorpar {
 
 /// Scalars of scratch space that a backend needs for an operator on parts of these extents.
-using workspace_rule = i64 (*)(any_op const&, shapes in, shapes out);
-inline i64 no_workspace(any_op const&, shapes, shapes) { return 0; }
+using workspace_rule = i64 (*)(op::any_op const&, shapes in, shapes out);
+inline i64 no_workspace(op::any_op const&, shapes, shapes) { return 0; }
 
 /// The scratch space of the compute policy that is to run a plan: `scratch_of<Policy>()`
 /// (exec/device/scratch_of.hpp). By default nobody's: then kernels' scratch is in no arena, and an executor

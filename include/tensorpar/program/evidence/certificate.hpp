@@ -15,7 +15,7 @@ namespace detail {
 
 /// Devices by the first that is like them.
 inline std::map<int, std::vector<int>> kinds_of_devices(program const& q, int devices) {
-  std::vector<int> const like = alike_devices(q, devices);
+  std::vector<int> const like = passes::alike_devices(q, devices);
   std::map<int, std::vector<int>> kinds;
   for (int d = 0; d < devices; ++d) kinds[like[idx(d)]].push_back(d);
   return kinds;
@@ -36,13 +36,13 @@ void for_each_kind_of_device(training_graph const& t, plan const& p, workspace_r
 /// What a plan's program is known by.
 struct program_seal {
   u64 tasks = 0;
-  hasher offsets;
+  core::hasher offsets;
   std::vector<i64> arena;
   void add(program const& q, int device, std::vector<int> const& members) {
     arena.resize(q.arena.size());
     for (int d : members) arena[idx(d)] = q.arena[idx(device)];
-    tasks = task_hash(q);
-    offsets.add(device).add(members.size()).add(offset_hash(q, device));
+    tasks = passes::task_hash(q);
+    offsets.add(device).add(members.size()).add(passes::offset_hash(q, device));
   }
   void write(plan& p) const {
     p.peak_bytes = arena;
@@ -86,12 +86,12 @@ inline void seal(computation_graph const& forward, plan& p, std::string const& l
   p.scratch = scratch.policy;
   detail::program_seal s;
   if (p.pipeline.empty()) {
-    planned_step const step = memory_pass(differentiate(forward, training_of(p, loss)), p);
+    planned_step const step = passes::memory_pass(differentiate(forward, training_of(p, loss)), p);
     detail::for_each_kind_of_device(
         step.graph, step.plan, w,
         [&](program const& q, int d, std::vector<int> const& members) { s.add(q, d, members); });
   } else {
-    s = detail::seal_of(unroll(pipeline_pass(forward, p, loss), {w}), p.cluster.size());
+    s = detail::seal_of(unroll(passes::pipeline_pass(forward, p, loss), {w}), p.cluster.size());
   }
   s.write(p);
 }
@@ -148,10 +148,10 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
   }
   try {
     require_scratch(scratch, p.scalar_bytes, "certificate");
-    computation_graph const forward = rewritten(declared, p, find);
+    computation_graph const forward = passes::rewritten(declared, p, find);
     detail::program_seal s;
     if (!p.pipeline.empty()) {
-      planned_step const step = pipeline_pass(forward, p, loss);
+      planned_step const step = passes::pipeline_pass(forward, p, loss);
       program const q = unroll(step, {scratch.rule});
       if (auto wrong = check(step.graph, step.plan, q, limit); !wrong.empty()) return wrong;
       s = detail::seal_of(q, p.cluster.size());
@@ -162,7 +162,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
       detail::check::facts known(p.cluster.size());
       detail::check::check_plan(t, shardings, known, out);           // what follows relies on it
       if (!out.empty()) return out.take();
-      planned_step const step = memory_pass(t, p);
+      planned_step const step = passes::memory_pass(t, p);
       u64 tasks = 0;
       detail::for_each_kind_of_device(
           step.graph, step.plan, scratch.rule, [&](program const& q, int d, std::vector<int> const& members) {
@@ -185,7 +185,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
 inline std::vector<finding> check_certificate(computation_graph const& declared, plan const& p,
                                               scratch_space const& scratch = {}) {
   return check_certificate(
-      declared, p, [](std::string_view name) { return standard_rule(name); }, "loss", 50, scratch);
+      declared, p, [](std::string_view name) { return passes::standard_rule(name); }, "loss", 50, scratch);
 }
 
 }  // namespace tensorpar

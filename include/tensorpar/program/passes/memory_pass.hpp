@@ -8,7 +8,7 @@
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/core/planned_step.hpp>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 namespace detail {
 
@@ -96,11 +96,11 @@ class recomputation {
 /// Gives the updates of operator f's weights to the parts of `mesh` that held copies, and with `weights` the
 /// weights themselves: they live where they are updated. `update`: an update operator derived from f. O(axes
 /// * loops).
-inline void shard_update(training_graph& t, int update, sharding const& mesh, zero_stage s) {
+inline void shard_update(training_graph& t, int update, ir::sharding const& mesh, ir::zero_stage s) {
   graph_node& n = t.graph.node(update);
-  if (s == zero_stage::none || n.letters.empty()) return;
-  n.letters = sharded_letters(space_of(t.graph, update), std::move(n.letters), mesh);
-  if (s == zero_stage::weights && is_update(n.op)) t.home[idx(n.in[0])] = update;
+  if (s == ir::zero_stage::none || n.letters.empty()) return;
+  n.letters = ir::sharded_letters(ir::space_of(t.graph, update), std::move(n.letters), mesh);
+  if (s == ir::zero_stage::weights && is_update(n.op)) t.home[idx(n.in[0])] = update;
 }
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in
@@ -119,7 +119,7 @@ inline planned_step memory_pass(training_graph const& t, plan p) {
     throw error("the plan has a pipeline", "memory_pass",
                 "the step that pipeline_pass(graph, plan) makes of it");
   planned_step r{detail::recomputation(t, p).run(), std::move(p), {}, {}, {}};
-  r.graph.expanded_from = training_hash(t);
+  r.graph.expanded_from = ir::training_hash(t);
   for (int v = t.forward_nodes; v < r.graph.graph.node_count(); ++v)
     if (graph_node const& n = r.graph.graph.node(v); n.phase == step_phase::update && n.origin >= 0) {
       op_strategy const& c = r.plan.nodes[idx(n.origin)];
@@ -129,4 +129,4 @@ inline planned_step memory_pass(training_graph const& t, plan p) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

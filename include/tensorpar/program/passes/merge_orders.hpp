@@ -8,7 +8,7 @@
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 /// The nodes of one pass, ascending, but sums in place: these come behind what they add, so that it need not
 /// be kept to the pass's end.
@@ -64,15 +64,18 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
         pass_entry const& e = pipe.schedule[i][next[i]];
         std::string const here = "order of group " + std::to_string(i) + ", entry " + std::to_string(next[i]);
         if (e.stage < 0 || idx(e.stage) >= pipe.stages.size() || idx(pipe.stages[idx(e.stage)].group) != i)
-          bad_pipeline("stage " + std::to_string(e.stage), here, "a stage of this group");
+          tensorpar::detail::bad_pipeline("stage " + std::to_string(e.stage), here, "a stage of this group");
         if (e.micro_batch < 0 || e.micro_batch >= pipe.micro_batches(e.stage) ||
             (e.what == pass::weights && !pipe.stages[idx(e.stage)].split_backward))
-          bad_pipeline(spelled(e), here, "a pass of this stage");
+          tensorpar::detail::bad_pipeline(tensorpar::detail::spelled(e), here, "a pass of this stage");
         auto const it = nodes.find(key(e));
         if (it != nodes.end() && waits_for(it->second, e) >= 0) break;
-        if (!seen.insert(key(e)).second) bad_pipeline(spelled(e) + " comes twice", here, "every pass once");
+        if (!seen.insert(key(e)).second)
+          tensorpar::detail::bad_pipeline(tensorpar::detail::spelled(e) + " comes twice", here,
+                                          "every pass once");
         if (int& after = done[idx(e.stage)][idx(static_cast<int>(e.what))]; after++ != e.micro_batch)
-          bad_pipeline(spelled(e) + " comes before its micro-batch's turn", here,
+          tensorpar::detail::bad_pipeline(tensorpar::detail::spelled(e)
+                                          + " comes before its micro-batch's turn", here,
                        "passes of each kind in the order of micro-batches (C4)");
         if (it != nodes.end())
           for (int v : order_in_pass(g, it->second)) {
@@ -87,7 +90,8 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
     if (next[i] < pipe.schedule[i].size()) {
       pass_entry const& e = pipe.schedule[i][next[i]];
       int const v = waits_for(nodes.at(key(e)), e);
-      bad_pipeline(spelled(e) + " waits for " + spelled(passes[idx(v)]) + ", which can never come before it",
+      tensorpar::detail::bad_pipeline(tensorpar::detail::spelled(e) + " waits for "
+          + tensorpar::detail::spelled(passes[idx(v)]) + ", which can never come before it",
                    "order of group " + std::to_string(i), "orders in which every pass follows what it reads");
     }
   for (std::size_t s = 0; s < pipe.stages.size(); ++s)
@@ -95,16 +99,18 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
       int const had = done[s][idx(static_cast<int>(what))];
       if ((what != pass::weights || pipe.stages[s].split_backward) &&
           had < pipe.micro_batches(static_cast<int>(s)))
-        bad_pipeline(spelled({static_cast<int>(s), what, had}) + " is missing", "order",
+        tensorpar::detail::bad_pipeline(tensorpar::detail::spelled({static_cast<int>(s), what, had})
+                                        + " is missing", "order",
                      "every pass of every stage once");
     }
   for (int v = 0; v < g.node_count(); ++v) {
     if (there[idx(v)]) continue;
     if (passes[idx(v)].stage >= 0)
-      bad_pipeline(spelled(passes[idx(v)]) + " is missing", "order", "every pass of every stage once");
+      tensorpar::detail::bad_pipeline(tensorpar::detail::spelled(passes[idx(v)]) + " is missing", "order",
+                                      "every pass of every stage once");
     order.push_back(v);
   }
   return order;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

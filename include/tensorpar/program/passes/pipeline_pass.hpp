@@ -14,7 +14,7 @@
 #include <tensorpar/program/passes/stage_steps.hpp>
 #include <tuple>
 
-namespace tensorpar {
+namespace tensorpar::passes {
 
 namespace detail {
 
@@ -38,10 +38,10 @@ class pipeline_expander {
     return v < forward_.node_count() &&
            (stage(steps_.stage[idx(v)]).recompute || plan_.nodes[idx(v)].recompute);
   }
-  zero_stage zero_of(int update) const {
-    zero_stage const own = plan_.nodes[idx(any().graph.node(update).origin)].zero;
-    return own == zero_stage::none && stage(steps_.stage[idx(update)]).shard_optimizer
-               ? zero_stage::updates
+  ir::zero_stage zero_of(int update) const {
+    ir::zero_stage const own = plan_.nodes[idx(any().graph.node(update).origin)].zero;
+    return own == ir::zero_stage::none && stage(steps_.stage[idx(update)]).shard_optimizer
+               ? ir::zero_stage::updates
                : own;
   }
   i64 size(int s) const { return stage(s).micro_batch; }
@@ -137,7 +137,7 @@ class pipeline_expander {
     for (i64 i = first + 1; i < end; ++i) sum = added_view(add{}, {sum, value_[idx(x)][idx(i)]}, "sum", s, j);
     return it->second = sum;
   }
-  int added_view(any_op op, std::vector<int> const& in, char const* name, int s, int j) {
+  int added_view(op::any_op op, std::vector<int> const& in, char const* name, int s, int j) {
     int const id = out().add(std::move(op), in, name + ("#" + std::to_string(j)));
     place_view(id, s, j);
     return out().node(id).out.front();
@@ -148,12 +148,12 @@ class pipeline_expander {
     n.micro_batch = j;
     n.phase = step_phase::backward;
     n.origin = node_[idx(stage(s).nodes.front())][idx(j)];
-    n.letters.assign(space_of(out(), id).loops.size(), '\0');
+    n.letters.assign(ir::space_of(out(), id).loops.size(), '\0');
     belongs(id, {s, pass::backward, j});
   }
   void require_divides(int p, int s) const {
     if (size(p) % size(s) != 0 && size(s) % size(p) != 0)
-      bad_pipeline(
+      tensorpar::detail::bad_pipeline(
           "micro-batches of " + std::to_string(size(p)) + " and " + std::to_string(size(s)) + " samples",
           "stages " + std::to_string(p) + " and " + std::to_string(s),
           "sizes of which one divides the other");
@@ -163,7 +163,8 @@ class pipeline_expander {
     int axis = -1, differ = 0;
     for (int d = 0; d < a.rank; ++d) if (a.d[d].n != b.d[d].n) { axis = d; ++differ; }
     if (differ != 1)
-      bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape " + spell(a) +
+      tensorpar::detail::bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape "
+                                      + op::spell(a) +
                        " goes from micro-batches of " + std::to_string(size(p)) + " to " +
                        std::to_string(size(s)) + " samples but has no batch axis",
                    "stages " + std::to_string(p) + " and " + std::to_string(s),
@@ -178,7 +179,8 @@ class pipeline_expander {
     if (joins) for (i64 i = 0; i < times; ++i) from.push_back(value_[idx(x)][idx(j * times + i)]);
     else from.push_back(value_[idx(x)][idx(part)]);
     i64 const length = b.d[axis].n;
-    any_op const op = joins ? any_op(concat{axis}) : any_op(slice_axis{axis, j % times * length, length});
+    op::any_op const op = joins ? op::any_op(concat{axis})
+        : op::any_op(slice_axis{axis, j % times * length, length});
     int const id =
         out().add(op, std::move(from), std::string(joins ? "join" : "cut") + "#" + std::to_string(j));
     if (phase_ == step_phase::forward) {
@@ -255,7 +257,7 @@ class pipeline_expander {
       graph_node& n = out().node(id);
       n.phase = step_phase::backward;
       n.origin = out().node(out().value(value_[idx(x)][idx(j)]).producer).origin;
-      n.letters.assign(space_of(out(), id).loops.size(), '\0');
+      n.letters.assign(ir::space_of(out(), id).loops.size(), '\0');
       n.micro_batch = j;
       n.in_place = true;
       belongs(id, pass_of(v, s, j));
@@ -290,7 +292,7 @@ class pipeline_expander {
   planned_step run() {
     r_.graph.reduction = steps_.reduction;
     for (auto const& [size, made] : steps_.made)
-      require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
+      tensorpar::detail::require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
     training_graph const& t = any();
     value_.resize(t.graph.values.size());
     again_.resize(t.graph.values.size());
@@ -312,7 +314,7 @@ class pipeline_expander {
     for (std::size_t x = 0; x < t.gradient.size(); ++x)
       if (t.graph.values[x].role == value_role::parameter && t.gradient[x] >= 0)
         r_.graph.gradient[idx(value_[x][0])] = total(t.gradient[x]);
-    r_.graph.expanded_from = training_hash(t);
+    r_.graph.expanded_from = ir::training_hash(t);
     r_.graph.losses = value_[idx(t.loss)];
     r_.graph.loss = r_.graph.losses.front();
     for (graph_port const& o : forward_.outputs)
@@ -345,4 +347,4 @@ inline planned_step pipeline_pass(computation_graph const& forward, plan const& 
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::passes

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 struct stage_steps {
   std::map<i64, training_graph> made;                 // by samples per micro-batch; all have the same ids
@@ -30,11 +30,11 @@ struct stage_steps {
   /// operators).
   stage_steps(computation_graph const& forward, plan const& p, std::string const& loss) {
     pipeline const& pipe = p.pipeline;
-    stage = stages_of_operators(forward.node_count(), p);
+    stage = tensorpar::detail::stages_of_operators(forward.node_count(), p);
     int const y = forward.output(loss);
     int const last = y < 0 ? -1 : forward.value(y).producer;
     bool const several = last >= 0 && pipe.mini_batch > pipe.unit;
-    reduction = y < 0 ? p.reduction : reduction_of(forward, y, p.reduction, several, true);
+    reduction = y < 0 ? p.reduction : ir::reduction_of(forward, y, p.reduction, several, true);
     for (pipeline_stage const& s : pipe.stages) {
       if (made.contains(s.micro_batch)) continue;
       training_options o;
@@ -43,7 +43,7 @@ struct stage_steps {
       o.reduction = reduction;
       // the gradient starts there, whatever the sizes elsewhere
       o.micro_batches = last < 0 ? 1 : pipe.micro_batches(stage[idx(last)]);
-      made.emplace(s.micro_batch, differentiate(rebatch(forward, s.micro_batch / pipe.unit), o));
+      made.emplace(s.micro_batch, differentiate(ir::rebatch(forward, s.micro_batch / pipe.unit), o));
     }
     computation_graph const& g = any().graph;
     for (int v = forward.node_count(); v < g.node_count(); ++v) {
@@ -90,7 +90,7 @@ struct stage_steps {
 /// What a pipeline's plan says of all operators alike holds for its step, whose shardings these are.
 inline plan plan_of_step(plan p, std::vector<op_strategy> nodes, training_graph const& t) {
   p.nodes = std::move(nodes);
-  p.graph = forward_part_hash(t);
+  p.graph = ir::forward_part_hash(t);
   p.reduction = t.reduction;
   p.pipeline = {};
   p.micro_batches = 1;
@@ -99,4 +99,4 @@ inline plan plan_of_step(plan p, std::vector<op_strategy> nodes, training_graph 
   return p;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

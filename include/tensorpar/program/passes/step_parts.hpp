@@ -8,7 +8,7 @@
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::passes::detail {
 
 /// By node: does it only feed gradients of parameters, through additions at most? Such a backward operator
 /// may wait until all gradients of activations have gone on (Qi et al. 2024: W). One whose result an
@@ -55,10 +55,10 @@ inline std::vector<bool> made_of_parameters(computation_graph const& forward) {
 /// By loop of v, whose first operand `maker` makes: the letter of the maker's loop over the same axis, in
 /// `theirs` if there are any. 0 where it has none.
 inline std::string letters_from(computation_graph const& g, int v, int maker, std::string const& theirs) {
-  iteration_space const from = space_of(g, maker);
+  ir::iteration_space const from = ir::space_of(g, maker);
   auto const slot = idx(g.value(g.node(v).in[0]).slot);
   std::string letters;
-  for (node_loop const& l : space_of(g, v).loops) {
+  for (ir::node_loop const& l : ir::space_of(g, v).loops) {
     char c = '\0';
     for (std::size_t i = 0; i < from.loops.size(); ++i)
       if (from.loops[i].out[slot] == l.out[0] && l.out[0] >= 0)
@@ -68,4 +68,4 @@ inline std::string letters_from(computation_graph const& g, int v, int maker, st
   return letters;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::passes::detail

@@ -41,15 +41,15 @@ inline i64 drawn_number(i64 what, auto& draw) {
 }
 
 /// What numbers a parameter is tried with, by the attribute that it stands for.
-inline std::vector<i64> number_choices(rule const& r, int p) {
+inline std::vector<i64> number_choices(rewrite::rule const& r, int p) {
   std::vector<i64> c;
   std::string_view attribute;
   bool sampled = false;
-  for (pattern_graph const* g : {&r.source, &r.target})
-    for (pattern_node const& n : g->nodes)
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target})
+    for (rewrite::pattern_node const& n : g->nodes)
       for (std::size_t i = 0; i < n.attr.size(); ++i)
-        for (rule_factor const& f : n.attr[i].factors) {
-          if (f.kind != term_kind::parameter || f.index != p || !c.empty()) continue;
+        for (rewrite::rule_factor const& f : n.attr[i].factors) {
+          if (f.kind != rewrite::term_kind::parameter || f.index != p || !c.empty()) continue;
           std::string_view const name = n.op->attr_name(static_cast<int>(i));
           attribute = name;
           sampled =
@@ -66,8 +66,8 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
   if (c.empty()) c = {1};
   // a number of the same attribute that the rule writes out must not be all that is tried
   std::vector<i64> written;
-  for (pattern_graph const* g : {&r.source, &r.target})
-    for (pattern_node const& n : g->nodes)
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target})
+    for (rewrite::pattern_node const& n : g->nodes)
       for (std::size_t i = 0; i < n.attr.size() && sampled; ++i)
         if (!n.attr[i].open && n.attr[i].factors.empty() && n.op->attr_name(static_cast<int>(i)) == attribute)
           written.push_back(n.attr[i].number);
@@ -83,14 +83,14 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
 }
 
 /// What every parameter is tried with.
-inline std::vector<std::vector<i64>> parameter_choices(rule const& r, case_limits const& limits) {
+inline std::vector<std::vector<i64>> parameter_choices(rewrite::rule const& r, case_limits const& limits) {
   std::vector<std::vector<i64>> choices;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
     std::vector<i64> c{1};
-    if (r.parameters[p].kind == parameter_kind::axis) {
+    if (r.parameters[p].kind == rewrite::parameter_kind::axis) {
       c.clear();
       for (int a = 0; a < limits.max_rank; ++a) c.push_back(a);
-    } else if (r.parameters[p].kind == parameter_kind::number) {
+    } else if (r.parameters[p].kind == rewrite::parameter_kind::number) {
       c = number_choices(r, static_cast<int>(p));
     }
     choices.push_back(std::move(c));

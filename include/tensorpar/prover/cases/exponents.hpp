@@ -26,7 +26,7 @@ class exponent_search {
   bool numbers_;                         // count for this prime: bounds are worked out before a choice
   std::vector<int> x_, trail_;           // -1: open; in which order they were given values
 
-  int low(std::size_t i) const { return s_.unknowns[i].kind == term_kind::parameter ? least_ : 0; }
+  int low(std::size_t i) const { return s_.unknowns[i].kind == rewrite::term_kind::parameter ? least_ : 0; }
   bool give(std::size_t i, int v) {
     if (v < low(i) || v > most_) return false;
     x_[i] = v;

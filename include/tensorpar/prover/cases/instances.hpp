@@ -18,20 +18,20 @@ struct rule_case {
 /// A rule with everything filled in.
 struct rule_instance {
   rule_setting at;
-  std::vector<parallel_shape> tensors;
+  std::vector<ir::parallel_shape> tensors;
   typed_pattern source, target;
 };
 
 namespace detail {
 
 /// Which tensor variables reach this operand of one of these operators.
-inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::string_view> operators,
+inline std::vector<bool> reaching(rewrite::rule const& r, std::initializer_list<std::string_view> operators,
                                   std::size_t operand) {
   std::vector<bool> is(r.tensors.size(), false);
-  for (pattern_graph const* g : {&r.source, &r.target}) {
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target}) {
     std::vector<bool> node(g->nodes.size(), false);
     for (std::size_t i = g->nodes.size(); i-- > 0;) {
-      pattern_node const& n = g->nodes[i];
+      rewrite::pattern_node const& n = g->nodes[i];
       bool named = false;
       for (std::string_view o : operators) named = named || (n.op && n.op->name == o);
       for (std::size_t k = 0; k < n.in.size(); ++k) {
@@ -44,11 +44,11 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
   return is;
 }
 
-inline bool holds_on_axes(rule const& r, rule_setting const& at, std::vector<shape> const& tensors) {
-  for (rule_condition const& c : r.conditions) {
-    if (c.kind != condition_kind::different && c.kind != condition_kind::inner) continue;
+inline bool holds_on_axes(rewrite::rule const& r, rule_setting const& at, std::vector<shape> const& tensors) {
+  for (rewrite::rule_condition const& c : r.conditions) {
+    if (c.kind != rewrite::condition_kind::different && c.kind != rewrite::condition_kind::inner) continue;
     auto const a = term_value(c.a, false, tensors, at.parameter);
-    if (c.kind == condition_kind::inner) {
+    if (c.kind == rewrite::condition_kind::inner) {
       i64 const rank = at.rank[idx(c.tensor)];
       if ((*a < 0 ? *a + rank : *a) >= rank - c.b.number) return false;
     } else if (*a == *term_value(c.b, false, tensors, at.parameter)) {
@@ -59,20 +59,20 @@ inline bool holds_on_axes(rule const& r, rule_setting const& at, std::vector<sha
 }
 
 /// The form of a term of degrees and counts; nullopt if it is about something else.
-inline std::optional<degree_form> form_of(rule_term const& t, sharding_system const& s,
+inline std::optional<degree_form> form_of(rewrite::rule_term const& t, sharding_system const& s,
                                           rule_setting const& at) {
   degree_form d;
-  for (rule_factor f : t.factors) {
-    if (f.kind == term_kind::extent) return std::nullopt;
-    if (f.kind == term_kind::degree) {
+  for (rewrite::rule_factor f : t.factors) {
+    if (f.kind == rewrite::term_kind::extent) return std::nullopt;
+    if (f.kind == rewrite::term_kind::degree) {
       int const a = axis_value(f, at.rank[idx(f.index)], at.parameter);
       if (a < 0) return std::nullopt;
-      f = {term_kind::degree, f.index, a, -1};
+      f = {rewrite::term_kind::degree, f.index, a, -1};
     }
     std::size_t i = 0;
     while (i < s.unknowns.size() && !(s.unknowns[i] == f)) ++i;
     if (i == s.unknowns.size()) {
-      if (f.kind == term_kind::sums) continue;   // a variable without partial sums in this case
+      if (f.kind == rewrite::term_kind::sums) continue;   // a variable without partial sums in this case
       return std::nullopt;
     }
     degree_form one;
@@ -84,11 +84,12 @@ inline std::optional<degree_form> form_of(rule_term const& t, sharding_system co
   return n ? std::optional(d + *n) : std::nullopt;
 }
 /// Conditions on degrees, as requirements.
-inline void add_conditions(rule const& r, sharding_system& s, rule_setting const& at) {
-  for (rule_condition const& c : r.conditions) {
-    if (c.kind != condition_kind::divides && c.kind != condition_kind::equal) continue;
+inline void add_conditions(rewrite::rule const& r, sharding_system& s, rule_setting const& at) {
+  for (rewrite::rule_condition const& c : r.conditions) {
+    if (c.kind != rewrite::condition_kind::divides && c.kind != rewrite::condition_kind::equal) continue;
     auto const a = form_of(c.a, s, at), b = form_of(c.b, s, at);
-    if (a && b) s.requirements.push_back({*b - *a, c.kind == condition_kind::equal, false, "a condition"});
+    if (a && b)
+      s.requirements.push_back({*b - *a, c.kind == rewrite::condition_kind::equal, false, "a condition"});
   }
 }
 
@@ -103,7 +104,7 @@ inline bool has_idle_sums(sharding_system const& s) {
         ++count;
       }
     idle = idle ||
-           (q.equal && count == 1 && s.unknowns[idx(lone)].kind == term_kind::sums);
+           (q.equal && count == 1 && s.unknowns[idx(lone)].kind == rewrite::term_kind::sums);
   }
   return idle;
 }
@@ -125,7 +126,8 @@ inline bool fits_some_degrees(sharding_system const& s) {
 /// choice of ranks up to the limit, axes, and numbers that decide shapes, and of the tensors that come in
 /// partial sums. In a fixed order; at most `limits.most`. O(choices * size of the rule); a rule of three
 /// tensors and two axes has a few thousand.
-inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = standard_vocabulary(),
+inline std::vector<rule_case> cases_of(rewrite::rule const& r,
+                                       rewrite::vocabulary const& words = rewrite::standard_vocabulary(),
                                        case_limits limits = {}) {
   std::vector<rule_case> all;
   rule_setting at;
@@ -241,31 +243,32 @@ inline i64 value_of(degree_form const& f, std::vector<i64> const& degree) {
   return up / down;
 }
 /// Do the conditions on degrees, copies, sums and extents hold? (`cases_of` knows those on axes.)
-inline bool holds_on_degrees(rule const& r, rule_instance const& g) {
-  auto value = [&](rule_term const& t) -> std::optional<i64> {
+inline bool holds_on_degrees(rewrite::rule const& r, rule_instance const& g) {
+  auto value = [&](rewrite::rule_term const& t) -> std::optional<i64> {
     i64 n = t.number;
-    for (rule_factor const& f : t.factors) {
+    for (rewrite::rule_factor const& f : t.factors) {
       i64 times = 1;
-      if (f.kind == term_kind::parameter) {
+      if (f.kind == rewrite::term_kind::parameter) {
         times = g.at.parameter[idx(f.index)];
       } else {
-        parallel_shape const& s = g.tensors[idx(f.index)];
-        bool const along = f.kind == term_kind::extent || f.kind == term_kind::degree;
+        ir::parallel_shape const& s = g.tensors[idx(f.index)];
+        bool const along = f.kind == rewrite::term_kind::extent || f.kind == rewrite::term_kind::degree;
         int const a = along ? axis_value(f, s.type.rank, g.at.parameter) : 0;
         if (a < 0) return std::nullopt;
-        times = f.kind == term_kind::extent   ? s.type.d[a].n
+        times = f.kind == rewrite::term_kind::extent   ? s.type.d[a].n
                 : along                       ? s.degree[a]
-                : f.kind == term_kind::copies ? s.copy
+                : f.kind == rewrite::term_kind::copies ? s.copy
                                               : s.sum;
       }
       if (__builtin_mul_overflow(n, times, &n)) return std::nullopt;
     }
     return n;
   };
-  for (rule_condition const& c : r.conditions) {
-    if (c.kind != condition_kind::divides && c.kind != condition_kind::equal) continue;
+  for (rewrite::rule_condition const& c : r.conditions) {
+    if (c.kind != rewrite::condition_kind::divides && c.kind != rewrite::condition_kind::equal) continue;
     auto const a = value(c.a), b = value(c.b);
-    if (!a || !b || (c.kind == condition_kind::equal ? *a != *b : *a == 0 || *b % *a != 0)) return false;
+    if (!a || !b || (c.kind == rewrite::condition_kind::equal ? *a != *b : *a == 0 || *b % *a != 0))
+      return false;
   }
   return true;
 }
@@ -273,8 +276,9 @@ inline bool holds_on_degrees(rule const& r, rule_instance const& g) {
 
 /// The rule in this case with random degrees, extents and numbers; nullopt where the draw was not valid,
 /// against the rule's conditions, or too large (more than `max_elements` in a tensor). Both sides are typed.
-inline std::optional<rule_instance> random_instance(rule const& r, rule_case const& c, auto& draw,
-                                                    vocabulary const& words = standard_vocabulary(),
+inline std::optional<rule_instance> random_instance(rewrite::rule const& r, rule_case const& c, auto& draw,
+                                                    rewrite::vocabulary const& words =
+                                                        rewrite::standard_vocabulary(),
                                                     i64 max_elements = 600) {
   auto const drawn = detail::random_degrees(c.shardings, draw);
   if (!drawn) return std::nullopt;
@@ -283,27 +287,28 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   g.at = c.at;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
     g.at.parameter[p] = detail::drawn_number(c.at.parameter[p], draw);
-    if (r.parameters[p].kind == parameter_kind::function) g.at.parameter[p] = static_cast<i64>(draw() % 64);
+    if (r.parameters[p].kind == rewrite::parameter_kind::function)
+      g.at.parameter[p] = static_cast<i64>(draw() % 64);
   }
   for (shape s : c.tensors) g.tensors.emplace_back(s);
   for (std::size_t u = 0; u < c.shardings.unknowns.size(); ++u) {
     i64 const k = degree[u];
     if (k > drawn->most) return std::nullopt;
-    rule_factor const& f = c.shardings.unknowns[u];
-    if (f.kind == term_kind::parameter) {
+    rewrite::rule_factor const& f = c.shardings.unknowns[u];
+    if (f.kind == rewrite::term_kind::parameter) {
       g.at.parameter[idx(f.index)] = k;
       continue;
     }
-    parallel_shape& s = g.tensors[idx(f.index)];
-    if (f.kind == term_kind::degree) s.degree[f.axis] = k;
-    else (f.kind == term_kind::copies ? s.copy : s.sum) = k;
+    ir::parallel_shape& s = g.tensors[idx(f.index)];
+    if (f.kind == rewrite::term_kind::degree) s.degree[f.axis] = k;
+    else (f.kind == rewrite::term_kind::copies ? s.copy : s.sum) = k;
   }
   // every axis a multiple of all degrees in which it is split somewhere
   std::vector<i64> extent(idx(c.extents.count()), 1);
   for (i64& e : extent) e = 1 + static_cast<i64>(draw() % 3);
   auto needs = [&](int axis_class, i64 k) {
     i64& e = extent[idx(axis_class)];
-    e = e / tensorpar::detail::gcd(e, k) * k;
+    e = e / ir::detail::gcd(e, k) * k;
   };
   for (std::size_t x = 0; x < g.tensors.size(); ++x)
     for (int d = 0; d < g.tensors[x].type.rank; ++d)

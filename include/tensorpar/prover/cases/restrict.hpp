@@ -10,30 +10,32 @@ namespace detail {
 
 /// Conditions that may rule out cases of a rule: an axis parameter is none of the last one or two axes of a
 /// tensor; two of them differ. Or an axis that is written as a number from the left is none of the last.
-inline std::vector<rule_condition> axis_conditions(rule const& r) {
-  std::vector<rule_condition> all;
+inline std::vector<rewrite::rule_condition> axis_conditions(rewrite::rule const& r) {
+  std::vector<rewrite::rule_condition> all;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
-    if (r.parameters[p].kind != parameter_kind::axis) continue;
-    rule_term const a = parameter_term(static_cast<int>(p));
+    if (r.parameters[p].kind != rewrite::parameter_kind::axis) continue;
+    rewrite::rule_term const a = rewrite::parameter_term(static_cast<int>(p));
     for (std::size_t x = 0; x < r.tensors.size(); ++x)
       for (i64 last : {1, 2})
-        all.push_back({condition_kind::inner, a, number_term(last), static_cast<int>(x)});
+        all.push_back({rewrite::condition_kind::inner, a, rewrite::number_term(last), static_cast<int>(x)});
     for (std::size_t q = p + 1; q < r.parameters.size(); ++q)
-      if (r.parameters[q].kind == parameter_kind::axis)
-        all.push_back({condition_kind::different, a, parameter_term(static_cast<int>(q)), -1});
+      if (r.parameters[q].kind == rewrite::parameter_kind::axis)
+        all.push_back({rewrite::condition_kind::different, a, rewrite::parameter_term(static_cast<int>(q)),
+                       -1});
   }
   std::vector<i64> numbers;
-  for (pattern_graph const* g : {&r.source, &r.target})
-    for (pattern_node const& n : g->nodes)
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target})
+    for (rewrite::pattern_node const& n : g->nodes)
       for (std::size_t i = 0; i < n.attr.size(); ++i)
-        if (role_of(*n.op, static_cast<int>(i)) == attr_role::axis && n.attr[i].factors.empty() &&
-            n.attr[i].number >= 0 &&
+        if (rewrite::role_of(*n.op, static_cast<int>(i)) == rewrite::attr_role::axis &&
+            n.attr[i].factors.empty() && n.attr[i].number >= 0 &&
             std::find(numbers.begin(), numbers.end(), n.attr[i].number) == numbers.end())
           numbers.push_back(n.attr[i].number);
   for (i64 a : numbers)
     for (std::size_t x = 0; x < r.tensors.size(); ++x)
       for (i64 last : {1, 2})
-        all.push_back({condition_kind::inner, number_term(a), number_term(last), static_cast<int>(x)});
+        all.push_back({rewrite::condition_kind::inner, rewrite::number_term(a), rewrite::number_term(last),
+                       static_cast<int>(x)});
   return all;
 }
 
@@ -44,13 +46,14 @@ inline std::vector<rule_condition> axis_conditions(rule const& r) {
 /// do, or nothing is left.
 /// O(cases * conditions^2) besides the calls of `holds`, one per case.
 template <std::predicate<rule_case const&> Holds>
-std::optional<rule> restricted(rule const& r, Holds const& holds,
-                               vocabulary const& words = standard_vocabulary(), case_limits limits = {}) {
+std::optional<rewrite::rule> restricted(rewrite::rule const& r, Holds const& holds,
+                               rewrite::vocabulary const& words = rewrite::standard_vocabulary(),
+                                   case_limits limits = {}) {
   auto const cases = cases_of(r, words, limits);
   std::vector<bool> good;
   for (rule_case const& c : cases) good.push_back(holds(c));
   auto const all = detail::axis_conditions(r);
-  auto leaves = [&](rule const& s) {   // how many cases are left; -1 if one of them is bad
+  auto leaves = [&](rewrite::rule const& s) {   // how many cases are left; -1 if one of them is bad
     int n = 0;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       if (!detail::holds_on_axes(s, cases[i].at, cases[i].tensors)) continue;
@@ -59,22 +62,22 @@ std::optional<rule> restricted(rule const& r, Holds const& holds,
     }
     return n;
   };
-  std::optional<rule> best;
+  std::optional<rewrite::rule> best;
   int most = 0;
-  auto attempt = [&](rule s) {
+  auto attempt = [&](rewrite::rule s) {
     if (int const n = leaves(s); n > most) { most = n; best = std::move(s); }
   };
   attempt(r);
   if (best) return best;
-  for (rule_condition const& a : all) {
-    rule s = r;
+  for (rewrite::rule_condition const& a : all) {
+    rewrite::rule s = r;
     s.conditions.push_back(a);
     attempt(std::move(s));
   }
   if (best) return best;
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = i + 1; j < all.size(); ++j) {
-      rule s = r;
+      rewrite::rule s = r;
       s.conditions.push_back(all[i]);
       s.conditions.push_back(all[j]);
       attempt(std::move(s));

@@ -65,11 +65,11 @@ struct degree_requirement {
 /// Both sides of a rule in one setting.
 struct sharding_system {
   // what each unknown stands for; axes are numbers here
-  std::vector<rule_factor> unknowns;
+  std::vector<rewrite::rule_factor> unknowns;
   std::vector<degree_requirement> requirements;
-  std::vector<degrees_of<degree_form>> source, target;    // of the outputs
+  std::vector<ir::degrees_of<degree_form>> source, target;    // of the outputs
   // of all results: by side, node and slot
-  std::vector<std::vector<degrees_of<degree_form>>> made[2];
+  std::vector<std::vector<ir::degrees_of<degree_form>>> made[2];
 
   /// The primes for which numbers count, ascending. What is required of the others is the same for all of
   /// them.
@@ -106,7 +106,7 @@ class valued_degrees {
     return a - b;
   }
   void same(degree_form const& a, degree_form const& b, char const* why) { require(a - b, true, why); }
-  void within(degree_form const& d, node_loop const& l) {
+  void within(degree_form const& d, ir::node_loop const& l) {
     if (l.units == 1) require(d, true, "this loop cannot be split");
     else if (auto const it = units_.find(l.letter); it != units_.end())
       require(it->second - d, false, "the loop has fewer units");
@@ -121,13 +121,13 @@ class valued_degrees {
 namespace detail {
 
 class sharding_builder {
-  rule const& r_;
+  rewrite::rule const& r_;
   rule_setting const& at_;
   std::vector<shape> const& tensors_;
   sharding_system s_;
   double largest_ = 1;                   // product of all numbers
 
-  degree_form unknown(rule_factor const& f) {
+  degree_form unknown(rewrite::rule_factor const& f) {
     std::size_t i = 0;
     while (i < s_.unknowns.size() && !(s_.unknowns[i] == f)) ++i;
     if (i == s_.unknowns.size()) s_.unknowns.push_back(f);
@@ -136,38 +136,39 @@ class sharding_builder {
     d.coefficient[i] = 1;
     return d;
   }
-  degree_form parameter(int p) { return unknown({term_kind::parameter, p, 0, -1}); }
+  degree_form parameter(int p) { return unknown({rewrite::term_kind::parameter, p, 0, -1}); }
   /// The product of a number and of parameters that an attribute is. nullopt: the number is no degree, or it
   /// is a product of extents.
-  std::optional<degree_form> attribute(rule_term const& t) {
+  std::optional<degree_form> attribute(rewrite::rule_term const& t) {
     std::optional<degree_form> d = number_form(t.number);
-    for (rule_factor const& f : t.factors) {
-      if (!d || f.kind != term_kind::parameter) return std::nullopt;
+    for (rewrite::rule_factor const& f : t.factors) {
+      if (!d || f.kind != rewrite::term_kind::parameter) return std::nullopt;
       d = *d + parameter(f.index);
     }
     return d;
   }
-  degrees_of<degree_form> tensor(int x) {
-    degrees_of<degree_form> d;
+  ir::degrees_of<degree_form> tensor(int x) {
+    ir::degrees_of<degree_form> d;
     for (int a = 0; a < at_.rank[idx(x)]; ++a)
-      d.axis.push_back(unknown({term_kind::degree, x, a, -1}));
+      d.axis.push_back(unknown({rewrite::term_kind::degree, x, a, -1}));
     if (!at_.integer[idx(x)] && sums_[idx(x)])
-      d.sum = unknown({term_kind::sums, x, 0, -1});
-    d.copy = unknown({term_kind::copies, x, 0, -1});
+      d.sum = unknown({rewrite::term_kind::sums, x, 0, -1});
+    d.copy = unknown({rewrite::term_kind::copies, x, 0, -1});
     return d;
   }
   std::vector<bool> const& sums_;
 
-  bool side(pattern_graph const& g, typed_pattern const& t, bool target,
-            std::vector<degrees_of<degree_form>>& outputs) {
-    std::vector<std::vector<degrees_of<degree_form>>> have;
-    auto of = [&](pattern_value v) { return v.node < 0 ? tensor(v.slot) : have[idx(v.node)][idx(v.slot)]; };
+  bool side(rewrite::pattern_graph const& g, typed_pattern const& t, bool target,
+            std::vector<ir::degrees_of<degree_form>>& outputs) {
+    std::vector<std::vector<ir::degrees_of<degree_form>>> have;
+    auto of = [&](rewrite::pattern_value v) { return v.node < 0 ? tensor(v.slot)
+                                             : have[idx(v.node)][idx(v.slot)]; };
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-      pattern_node const& n = g.nodes[i];
-      any_op const& o = t.op[i];
-      std::vector<degrees_of<degree_form>> in;
+      rewrite::pattern_node const& n = g.nodes[i];
+      op::any_op const& o = t.op[i];
+      std::vector<ir::degrees_of<degree_form>> in;
       std::vector<shape> types;
-      for (pattern_value v : n.in) { in.push_back(of(v)); types.push_back(t.at(v, tensors_)); }
+      for (rewrite::pattern_value v : n.in) { in.push_back(of(v)); types.push_back(t.at(v, tensors_)); }
       if (is_parallel(o)) {
         valued_degrees a(s_, target);
         auto const degree = attribute(n.attr.back());
@@ -178,20 +179,21 @@ class sharding_builder {
           axis = static_cast<int>(*x < 0 ? *x + types[0].rank : *x);
         }
         if ((largest_ *= static_cast<double>(n.attr.back().number)) > 0x1p40) return false;
-        have.push_back({infer_parallel(a, *o.op, axis, *degree, in[0])});
+        have.push_back({ir::infer_parallel(a, *o.op, axis, *degree, in[0])});
         continue;
       }
-      iteration_space const space = space_of(o, types, t.value[i]);
+      ir::iteration_space const space = ir::space_of(o, types, t.value[i]);
       std::vector<int> ranks;
       for (shape const& y : t.value[i]) ranks.push_back(y.rank);
       int const activations = o.op->arity < 0 ? static_cast<int>(types.size()) : o.op->arity;
       // of a loop: the attribute with which its units change, where it has a parameter
       std::map<char, degree_form> units;
       for (std::size_t k = 0; k < n.attr.size(); ++k) {
-        if (n.attr[k].factors.empty() || role_of(*o.op, static_cast<int>(k)) != attr_role::number) continue;
-        any_op more = o;
+        if (n.attr[k].factors.empty() || rewrite::role_of(*o.op,
+            static_cast<int>(k)) != rewrite::attr_role::number) continue;
+        op::any_op more = o;
         more.attr[k] += more.attr[k];
-        for (node_loop const& l : space.loops) {
+        for (ir::node_loop const& l : space.loops) {
           i64 const now = o.op->units(o.attr, l.letter, {types.data(), activations});
           if (now == 0 || o.op->units(more.attr, l.letter, {types.data(), activations}) == now) continue;
           // else one requirement less
@@ -199,15 +201,15 @@ class sharding_builder {
         }
       }
       valued_degrees a(s_, target, std::move(units));
-      have.push_back(infer_degrees(a, o, space, in, ranks));
+      have.push_back(ir::infer_degrees(a, o, space, in, ranks));
     }
-    for (pattern_value v : g.outputs) outputs.push_back(of(v));
+    for (rewrite::pattern_value v : g.outputs) outputs.push_back(of(v));
     s_.made[target] = std::move(have);
     return true;
   }
 
  public:
-  sharding_builder(rule const& r, rule_setting const& at, std::vector<shape> const& tensors,
+  sharding_builder(rewrite::rule const& r, rule_setting const& at, std::vector<shape> const& tensors,
                  std::vector<bool> const& sums)
       : r_(r), at_(at), tensors_(tensors), sums_(sums) {}
   std::optional<sharding_system> build(typed_pattern const& source, typed_pattern const& target) {
@@ -224,7 +226,7 @@ class sharding_builder {
 /// is chosen beforehand).
 /// nullopt: a degree is no product of parameters and of a number in [1, 2^20], or such numbers make more
 /// parts than can be counted.
-inline std::optional<sharding_system> shardings_of(rule const& r, rule_setting const& at,
+inline std::optional<sharding_system> shardings_of(rewrite::rule const& r, rule_setting const& at,
                                                std::vector<shape> const& tensors, typed_pattern const& source,
                                                typed_pattern const& target, std::vector<bool> const& sums) {
   return detail::sharding_builder(r, at, tensors, sums).build(source, target);

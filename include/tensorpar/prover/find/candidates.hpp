@@ -11,7 +11,7 @@ namespace detail {
 class candidate_writer {
   family const& f_;
   enumeration const& e_;
-  rule r_;
+  rewrite::rule r_;
   std::vector<int> tensor_, parameter_;   // the family's number -> the rule's, -1: not yet
 
   int tensor(int x) {
@@ -26,14 +26,14 @@ class candidate_writer {
   int parameter(int p) {
     int& q = parameter_[idx(p)];
     if (q < 0) {
-      rule_parameter what = f_.parameters[idx(p)].what;
+      rewrite::rule_parameter what = f_.parameters[idx(p)].what;
       int before = 0;
-      for (rule_parameter const& o : r_.parameters) before += o.kind == what.kind;
+      for (rewrite::rule_parameter const& o : r_.parameters) before += o.kind == what.kind;
       static constexpr char const *degrees[] = {"k", "m", "n"}, *axes[] = {"d", "e", "h"},
                                   *functions[] = {"f", "g", "h"};
-      if (what.kind == parameter_kind::degree) what.name = degrees[before % 3];
-      else if (what.kind == parameter_kind::axis) what.name = axes[before % 3];
-      else if (what.kind == parameter_kind::function) what.name = functions[before % 3];
+      if (what.kind == rewrite::parameter_kind::degree) what.name = degrees[before % 3];
+      else if (what.kind == rewrite::parameter_kind::axis) what.name = axes[before % 3];
+      else if (what.kind == rewrite::parameter_kind::function) what.name = functions[before % 3];
       // numbers keep the names of the family: they say which attribute they are
       q = static_cast<int>(r_.parameters.size());
       r_.parameters.push_back(std::move(what));
@@ -41,17 +41,17 @@ class candidate_writer {
     return q;
   }
   /// Adds a term after its operands, each once.
-  pattern_value add(int t, pattern_graph& g, std::map<int, int>& done) {
+  rewrite::pattern_value add(int t, rewrite::pattern_graph& g, std::map<int, int>& done) {
     family_term const& term = e_.terms[idx(t)];
     if (term.step < 0) return {-1, tensor(term.in[0])};
     family_step const& s = f_.steps[idx(term.step)];
     if (auto const it = done.find(t); it != done.end()) return {it->second, s.slot};
-    pattern_node n = s.node;
+    rewrite::pattern_node n = s.node;
     if (n.function >= 0) n.function = parameter(n.function);
     auto each_factor = [&](bool parameters, auto&& visit) {
-      for (rule_term& a : n.attr)
-        for (rule_factor& x : a.factors) {
-          if ((x.kind == term_kind::parameter) == parameters) visit(x.index);
+      for (rewrite::rule_term& a : n.attr)
+        for (rewrite::rule_factor& x : a.factors) {
+          if ((x.kind == rewrite::term_kind::parameter) == parameters) visit(x.index);
           if (parameters && x.axis_parameter >= 0) visit(x.axis_parameter);
         }
     };
@@ -68,7 +68,7 @@ class candidate_writer {
  public:
   candidate_writer(family const& f, enumeration const& e)
       : f_(f), e_(e), tensor_(f.tensors.size(), -1), parameter_(f.parameters.size(), -1) {}
-  rule write(int source, int target) {
+  rewrite::rule write(int source, int target) {
     std::map<int, int> done;
     r_.source.outputs = {add(source, r_.source, done)};
     done.clear();
@@ -81,13 +81,13 @@ class candidate_writer {
 
 /// The rule "source => target" of two terms, with tensors, degrees, axes and functions named in the order in
 /// which they occur.
-inline rule candidate(family const& f, enumeration const& e, int source, int target) {
+inline rewrite::rule candidate(family const& f, enumeration const& e, int source, int target) {
   return detail::candidate_writer(f, e).write(source, target);
 }
 
 /// A rule and the pair that it came from.
 struct candidate_rule {
-  rule what;
+  rewrite::rule what;
   term_pair from;
 };
 
@@ -99,9 +99,9 @@ inline std::vector<candidate_rule> candidates(family const& f, enumeration const
   std::vector<candidate_rule> all;
   for (term_pair const& p : e.pairs) {
     for (bool swapped : {false, true}) {
-      rule r = swapped ? candidate(f, e, p.left, p.right) : candidate(f, e, p.right, p.left);
-      if (!problems(r).empty()) continue;
-      if (seen.insert(spell(r)).second) all.push_back({std::move(r), p});
+      rewrite::rule r = swapped ? candidate(f, e, p.left, p.right) : candidate(f, e, p.right, p.left);
+      if (!rewrite::problems(r).empty()) continue;
+      if (seen.insert(rewrite::spell(r)).second) all.push_back({std::move(r), p});
       break;
     }
   }

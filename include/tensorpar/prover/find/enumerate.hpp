@@ -48,17 +48,17 @@ struct drawn_degrees {
     return a - b;
   }
   void same(i64 a, i64 b, char const*) { ok = ok && a == b; }
-  void within(i64 d, node_loop const& l) { ok = ok && (l.units > 1 || d == 0); }
+  void within(i64 d, ir::node_loop const& l) { ok = ok && (l.units > 1 || d == 0); }
 };
 
 class enumerator {
   using T = prime_field;
   struct worth {                         // of one term
     std::vector<elements<T>> value;      // by sample
-    std::vector<degrees_of<i64>> sharding; // by sample
+    std::vector<ir::degrees_of<i64>> sharding; // by sample
   };
   family const& f_;
-  vocabulary const& words_;
+  rewrite::vocabulary const& words_;
   int samples_;
   std::vector<std::vector<i64>> parameter_;   // by sample
   std::vector<std::vector<shape>> tensors_;   // the family's, by sample
@@ -69,7 +69,7 @@ class enumerator {
   field_numbers a_;
 
   static u64 fingerprint(worth const& w) {
-    hasher h;
+    core::hasher h;
     for (auto const& d : w.sharding) {
       for (i64 k : d.axis) h.add(k);
       h.add(d.sum).add(d.copy);
@@ -91,28 +91,28 @@ class enumerator {
     auto operand = [&](std::size_t k) -> worth const& { return worth_[idx(in[k])]; };
     for (std::size_t m = 0; m < idx(samples_); ++m) {
       std::vector<shape> types;
-      std::vector<degrees_of<i64>> shardings;
+      std::vector<ir::degrees_of<i64>> shardings;
       for (std::size_t k = 0; k < n; ++k) {
         types.push_back(operand(k).value[m].type);
         shardings.push_back(operand(k).sharding[m]);
       }
       auto const& parameter = parameter_[m];
-      op_info const* o = s.node.op;
+      op::op_info const* o = s.node.op;
       if (!o)
         o = functions_of(
             words_)[idx(parameter[idx(s.node.function)])];
       auto const typed = type_operator(*o, s.node, types, tensors_[m], parameter);
       auto const slot = idx(s.slot);
       if (!typed || typed->out.size() <= slot) return false;
-      any_op const& op = typed->op;
+      op::any_op const& op = typed->op;
       std::vector<shape> const& result = typed->out;
       drawn_degrees d;
       if (s.shardings) {
         i64 k = 0;
-        for (rule_factor const& f : s.node.attr.back().factors)
+        for (rewrite::rule_factor const& f : s.node.attr.back().factors)
           k += degree_[idx(f.index)];
         out.sharding.push_back(
-            infer_parallel(d, *o, o->attrs == 2 ? static_cast<int>(op.attr[0]) : 0, k, shardings[0]));
+            ir::infer_parallel(d, *o, o->attrs == 2 ? static_cast<int>(op.attr[0]) : 0, k, shardings[0]));
         if (!d.ok) return false;
         out.value.push_back(operand(0).value[m]);
         continue;
@@ -120,13 +120,13 @@ class enumerator {
       std::vector<int> ranks;
       for (shape const& y : result) ranks.push_back(y.rank);
       out.sharding.push_back(
-          std::move(infer_degrees(d, op, space_of(op, types, result), shardings, ranks)[slot]));
+          std::move(ir::infer_degrees(d, op, ir::space_of(op, types, result), shardings, ranks)[slot]));
       if (!d.ok) return false;
       std::vector<elements<T>> operands;
       for (std::size_t k = 0; k < n; ++k) operands.push_back(operand(k).value[m]);
       auto r = evaluate(a_, op, operands, result);
       if (r.empty())
-        throw error("it is not known what " + spell(op) + " computes", "family " + f_.name,
+        throw error("it is not known what " + op::spell(op) + " computes", "family " + f_.name,
                     "an operator that evaluate knows");
       out.value.push_back(std::move(r[slot]));
     }
@@ -167,16 +167,17 @@ class enumerator {
       for (family_parameter const& q : f_.parameters) {
         i64 v = 1;
         if (!q.values.empty()) v = q.values[idx(m) % q.values.size()];
-        else if (q.what.kind == parameter_kind::function)
+        else if (q.what.kind == rewrite::parameter_kind::function)
           v = static_cast<i64>(p.size()) % static_cast<i64>(functions_of(words_).size());
-        else if (q.what.kind == parameter_kind::number)
+        else if (q.what.kind == rewrite::parameter_kind::number)
           v = std::bit_cast<i64>(static_cast<double>(2 + draw() % 1000));
         p.push_back(v);
       }
       parameter_.push_back(std::move(p));
     }
     for (family_parameter const& q : f_.parameters)
-      degree_.push_back(q.what.kind == parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300) : 0);
+      degree_.push_back(q.what.kind == rewrite::parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300)
+                        : 0);
     tensors_.resize(idx(samples_));
     i64 const replicas = 5000 + static_cast<i64>(draw() % 1000),
               sums = 3000 + static_cast<i64>(draw() % 1000);
@@ -187,7 +188,7 @@ class enumerator {
       family_term term;
       term.in[0] = static_cast<int>(x);
       worth w;
-      degrees_of<i64> sharding{{}, t.summed ? sums : t.counted ? counted : 0, replicas};
+      ir::degrees_of<i64> sharding{{}, t.summed ? sums : t.counted ? counted : 0, replicas};
       for (auto const& [c, k] : split)
         if (std::none_of(t.axes.begin(), t.axes.end(),
                          [c = c](std::string const& axis) { return axis.find(c) != axis.npos; }))
@@ -216,7 +217,7 @@ class enumerator {
   }
 
  public:
-  enumerator(family const& f, vocabulary const& words, int samples)
+  enumerator(family const& f, rewrite::vocabulary const& words, int samples)
       : f_(f), words_(words), samples_(samples) {}
   enumeration run(u64 seed) {
     std::mt19937 draw(static_cast<std::uint32_t>(seed));
@@ -266,7 +267,8 @@ class enumerator {
 /// Every term of a family up to its number of operators, by sharing; a term equal to an earlier one is paired
 /// with it and not built upon. Equal: the same values, shapes and shardings in every sample, of random
 /// extents, axes, degrees and numbers. Deterministic for a seed. O(steps * terms^operands).
-inline enumeration enumerate(family const& f, u64 seed, vocabulary const& words = standard_vocabulary(),
+inline enumeration enumerate(family const& f, u64 seed,
+                             rewrite::vocabulary const& words = rewrite::standard_vocabulary(),
                              int samples = 2) {
   return detail::enumerator(f, words, samples).run(seed);
 }

@@ -22,13 +22,13 @@ struct family_tensor {
 /// A parameter and the values it is sampled with (axes; for numbers that decide shapes); empty: degrees,
 /// functions, factors.
 struct family_parameter {
-  rule_parameter what;
+  rewrite::rule_parameter what;
   std::vector<i64> values;
 };
 /// An operator with its attributes, ready to be applied to `operands` tensors. Attributes may depend on
 /// parameters and on extents of the family's tensors.
 struct family_step {
-  pattern_node node;                     // without operands
+  rewrite::pattern_node node;                     // without operands
   int operands = 1;
   int slot = 0;                          // which of the operator's results
   bool commutative = false;
@@ -80,25 +80,25 @@ inline family_tensor family_tensor_of(std::string_view w, std::string const& whe
 }
 /// "d=0,1", "k", "s#", "?f"
 inline family_parameter family_parameter_of(std::string_view w) {
-  family_parameter p{{std::string(w), parameter_kind::degree}, {}};
-  if (w.front() == '?') p.what = {std::string(w.substr(1)), parameter_kind::function};
+  family_parameter p{{std::string(w), rewrite::parameter_kind::degree}, {}};
+  if (w.front() == '?') p.what = {std::string(w.substr(1)), rewrite::parameter_kind::function};
   if (auto const at = w.find('='); at != w.npos) {
     p.what.name = std::string(w.substr(0, at));
     bool const number = !p.what.name.empty() && p.what.name.back() == '#';
     if (number) p.what.name.pop_back();
-    p.what.kind = number ? parameter_kind::number : parameter_kind::axis;
+    p.what.kind = number ? rewrite::parameter_kind::number : rewrite::parameter_kind::axis;
     each_word(w.substr(at + 1), ',', [&](std::string_view v) {
       i64 n = 0;
       std::from_chars(v.data(), v.data() + v.size(), n);
       p.values.push_back(n);
     });
   } else if (w.back() == '#') {
-    p.what = {std::string(w.substr(0, w.size() - 1)), parameter_kind::number};
+    p.what = {std::string(w.substr(0, w.size() - 1)), rewrite::parameter_kind::number};
   }
   return p;
 }
 /// An operator of family f, whose tensors and parameters are known.
-inline family_step family_step_of(std::string_view w, family const& f, vocabulary const& words) {
+inline family_step family_step_of(std::string_view w, family const& f, rewrite::vocabulary const& words) {
   // read by the parser of rules: operands become tensors of their own; what extents speak of is mentioned
   // beside
   std::string text;
@@ -113,20 +113,20 @@ inline family_step family_step_of(std::string_view w, family const& f, vocabular
   std::size_t beside = 0;
   for (family_tensor const& t : f.tensors)
     if (text.find("extent(" + t.name + ",") != text.npos) { text += ", ?beside(" + t.name + ")"; ++beside; }
-  rule const r = parse_rule(text + " => " + text, words, "family " + f.name);
-  pattern_node node = r.source.nodes.at(0);
+  rewrite::rule const r = rewrite::parse_rule(text + " => " + text, words, "family " + f.name);
+  rewrite::pattern_node node = r.source.nodes.at(0);
   if (r.source.nodes.size() != 1 + beside)
     throw error("more than one operator in " + std::string(w), "family " + f.name, "one operator");
   auto rename = [&](int p) {
-    rule_parameter const& q = r.parameters[idx(p)];
+    rewrite::rule_parameter const& q = r.parameters[idx(p)];
     for (std::size_t i = 0; i < f.parameters.size(); ++i)
       if (f.parameters[i].what == q) return static_cast<int>(i);
     throw error("there is no parameter " + q.name + " of its kind", "family " + f.name,
                 "the parameters of the family");
   };
-  for (rule_term& t : node.attr)
-    for (rule_factor& x : t.factors) {
-      if (x.kind == term_kind::parameter) {
+  for (rewrite::rule_term& t : node.attr)
+    for (rewrite::rule_factor& x : t.factors) {
+      if (x.kind == rewrite::term_kind::parameter) {
         x.index = rename(x.index);
         continue;
       }
@@ -144,7 +144,7 @@ inline family_step family_step_of(std::string_view w, family const& f, vocabular
   family_step s{std::move(node), n, r.source.outputs[0].slot, false, false, once};
   if (s.node.op) {
     s.shardings = is_parallel(*s.node.op);
-    s.commutative = is_commutative(*s.node.op);
+    s.commutative = rewrite::is_commutative(*s.node.op);
   }
   return s;
 }
@@ -160,7 +160,7 @@ inline family_step family_step_of(std::string_view w, family const& f, vocabular
 /// At most `family_term::most` operators. Throws `error` naming what cannot be read.
 inline family make_family(std::string name, std::string_view tensors, std::string_view parameters,
                           std::string_view steps, int max_operators = 3, int min_side = 3,
-                          vocabulary const& words = standard_vocabulary()) {
+                          rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   family f;
   f.name = std::move(name);
   f.max_operators = max_operators;

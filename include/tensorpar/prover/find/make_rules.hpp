@@ -18,8 +18,8 @@ namespace tensorpar::prover {
 
 struct made_rule {
   // with the conditions that it needs; `name` is its family and its number there
-  rule what;
-  rule_kind kind = rule_kind::algebra;
+  rewrite::rule what;
+  rewrite::rule_kind kind = rewrite::rule_kind::algebra;
   proof proved;
   bool implied = false;                  // by rules before it (prover/find/term_closure.hpp)
 };
@@ -47,17 +47,19 @@ struct making_options {
 
 namespace detail {
 
-inline rule_kind kind_of(rule const& r, proof const& p) {
+inline rewrite::rule_kind kind_of(rewrite::rule const& r, proof const& p) {
   bool sharding = false, algebra = false;
-  for (pattern_graph const* g : {&r.source, &r.target})
+  for (rewrite::pattern_graph const* g : {&r.source, &r.target})
     sharding = sharding || shardings(*g);
   for (int a : p.used)
-    algebra = algebra || !shardings(parse_rule(axioms[a].text, standard_vocabulary(), "axiom").source);
-  return !sharding ? rule_kind::algebra : algebra ? rule_kind::hybrid : rule_kind::parallel;
+    algebra = algebra || !shardings(rewrite::parse_rule(axioms[a].text, rewrite::standard_vocabulary(),
+                                                        "axiom").source);
+  return !sharding ? rewrite::rule_kind::algebra : algebra ? rewrite::rule_kind::hybrid
+      : rewrite::rule_kind::parallel;
 }
 /// The smaller first; of one size the more general: with more tensors, then more parameters.
-inline bool comes_before(rule const& a, rule const& b) {
-  auto size = [](rule const& r) { return r.source.nodes.size() + r.target.nodes.size(); };
+inline bool comes_before(rewrite::rule const& a, rewrite::rule const& b) {
+  auto size = [](rewrite::rule const& r) { return r.source.nodes.size() + r.target.nodes.size(); };
   if (size(a) != size(b)) return size(a) < size(b);
   if (a.tensors.size() != b.tensors.size()) return a.tensors.size() > b.tensors.size();
   return a.parameters.size() > b.parameters.size();
@@ -69,21 +71,21 @@ inline double seconds_since(std::chrono::steady_clock::time_point t) {
 /// The provers of one thread.
 struct two_provers {
   z3_prover few, all;
-  two_provers(vocabulary const& words, proof_options const& for_few, proof_options const& for_all)
+  two_provers(rewrite::vocabulary const& words, proof_options const& for_few, proof_options const& for_all)
       : few(words, for_few), all(words, for_all) {}
 };
 /// Proves all of these, in cases of at most this rank first, by so many threads. What the store knows is not
 /// proved again. Returns the seconds that it took; rethrows the exception of the first rule that throws.
 inline double prove_all(std::vector<made_rule>& these, int rank, making_options const& options,
-                        vocabulary const& words) {
+                        rewrite::vocabulary const& words) {
   auto const since = std::chrono::steady_clock::now();
   proof_options few = options.proofs;
   few.cases.max_rank = std::min(rank, few.cases.max_rank);
-  thread_pool team(options.threads);
+  core::thread_pool team(options.threads);
   std::vector<std::optional<two_provers>> provers(idx(team.size()));
   team.run(static_cast<int>(these.size()), [&](int i, int member) {
     made_rule& r = these[idx(i)];
-    rule const asked = r.what;
+    rewrite::rule const asked = r.what;
     u64 const key = options.store ? proof_key(asked, few) : 0;
     if (auto known = options.store ? options.store->find(key, asked) : std::nullopt) {
       r.proved = std::move(known->verdict);
@@ -100,7 +102,8 @@ inline double prove_all(std::vector<made_rule>& these, int rank, making_options 
 }
 
 /// What is shipped holds for all ranks, under the conditions that these need.
-inline void prove_for_all_ranks(rule_making& m, making_options const& options, vocabulary const& words) {
+inline void prove_for_all_ranks(rule_making& m, making_options const& options,
+                                rewrite::vocabulary const& words) {
   std::vector<made_rule> shipped;
   for (made_rule const& r : m.rules) if (!r.implied) shipped.push_back(r);
   m.prove_s += prove_all(shipped, options.proofs.cases.max_rank, options, words);
@@ -117,14 +120,15 @@ inline void prove_for_all_ranks(rule_making& m, making_options const& options, v
 /// What brings shardings in follows from rules that move them, but by way of larger terms; it is proved like
 /// all others. `seen`: rules without names, as text.
 inline void bring_shardings_in(rule_making& m, std::set<std::string>& seen, making_options const& options,
-                               vocabulary const& words) {
+                               rewrite::vocabulary const& words) {
   std::vector<made_rule> sharding_rules;
   for (made_rule const& r : m.rules)
     if (!r.implied)
-      for (rule& s : sharding_rules_forms(r.what)) {
-        rule nameless = s;
+      for (rewrite::rule& s : sharding_rules_forms(r.what)) {
+        rewrite::rule nameless = s;
         nameless.name.clear();
-        if (seen.insert(spell(nameless)).second) sharding_rules.push_back({std::move(s), {}, {}, false});
+        if (seen.insert(rewrite::spell(nameless)).second)
+          sharding_rules.push_back({std::move(s), {}, {}, false});
       }
   m.prove_s += prove_all(sharding_rules, options.proofs.cases.max_rank, options, words);
   for (made_rule& r : sharding_rules) {
@@ -141,7 +145,7 @@ inline void bring_shardings_in(rule_making& m, std::set<std::string>& seen, maki
 /// Makes the rules of these families. The same for every number of threads. Memory: one family's terms at a
 /// time and all candidates.
 inline rule_making make_rules(std::vector<family> const& families, making_options const& options = {},
-                              vocabulary const& words = standard_vocabulary()) {
+                              rewrite::vocabulary const& words = rewrite::standard_vocabulary()) {
   rule_making m;
   struct found {
     family const* from;
@@ -170,10 +174,10 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
   m.prove_s += detail::prove_all(rules, options.first_rank, options, words);
 
   start = std::chrono::steady_clock::now();
-  std::vector<rule> kept;
+  std::vector<rewrite::rule> kept;
   for (found const& x : all) {
     term_closure known(*x.from, x.terms);
-    for (rule const& r : kept) known.apply(r);
+    for (rewrite::rule const& r : kept) known.apply(r);
     known.settle();
     std::size_t size = 0;
     int number = 0;
@@ -186,7 +190,7 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
       }
       ++m.verified;
       r.kind = detail::kind_of(r.what, r.proved);
-      m.hybrid += r.kind == rule_kind::hybrid;
+      m.hybrid += r.kind == rewrite::rule_kind::hybrid;
       std::size_t const mine = r.what.source.nodes.size() + r.what.target.nodes.size();
       if (mine != size) known.settle();
       size = mine;

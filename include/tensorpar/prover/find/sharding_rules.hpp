@@ -10,14 +10,15 @@ namespace tensorpar::prover {
 
 namespace detail {
 
-inline bool shardings(pattern_graph const& g) {
-  for (pattern_node const& n : g.nodes) if (n.op && is_parallel(*n.op)) return true;
+inline bool shardings(rewrite::pattern_graph const& g) {
+  for (rewrite::pattern_node const& n : g.nodes) if (n.op && is_parallel(*n.op)) return true;
   return false;
 }
 /// The graph without one node, whose results are replaced by another value.
-inline pattern_graph without(pattern_graph const& g, int gone, pattern_value instead) {
-  pattern_graph r;
-  auto moved = [&](pattern_value v) {
+inline rewrite::pattern_graph without(rewrite::pattern_graph const& g, int gone,
+                                      rewrite::pattern_value instead) {
+  rewrite::pattern_graph r;
+  auto moved = [&](rewrite::pattern_value v) {
     if (v.node == gone) v = instead;
     if (v.node > gone) --v.node;
     return v;
@@ -25,28 +26,28 @@ inline pattern_graph without(pattern_graph const& g, int gone, pattern_value ins
   for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
     if (i == gone) continue;
     r.nodes.push_back(g.nodes[idx(i)]);
-    for (pattern_value& v : r.nodes.back().in) v = moved(v);
+    for (rewrite::pattern_value& v : r.nodes.back().in) v = moved(v);
   }
-  for (pattern_value v : g.outputs) r.outputs.push_back(moved(v));
+  for (rewrite::pattern_value v : g.outputs) r.outputs.push_back(moved(v));
   return r;
 }
-inline std::optional<rule> if_good(rule r) {
-  if (!problems(r).empty() || shardings(r.source) || !shardings(r.target)) return std::nullopt;
+inline std::optional<rewrite::rule> if_good(rewrite::rule r) {
+  if (!rewrite::problems(r).empty() || shardings(r.source) || !shardings(r.target)) return std::nullopt;
   r.name += ", spread";
   return r;
 }
 
 /// S => partition(T) gives T => combine(S): a combine undoes a partition.
-inline std::optional<rule> by_undoing(rule const& r) {
-  pattern_value const out = r.target.outputs[0];
+inline std::optional<rewrite::rule> by_undoing(rewrite::rule const& r) {
+  rewrite::pattern_value const out = r.target.outputs[0];
   if (r.target.outputs.size() != 1 || out.node < 0) return std::nullopt;
-  pattern_node const root = r.target.nodes[idx(out.node)];
-  if (!root.op || root.op->id != info<parallel::partition>.id) return std::nullopt;
-  rule s = r;
+  rewrite::pattern_node const root = r.target.nodes[idx(out.node)];
+  if (!root.op || root.op->id != op::info<parallel::partition>.id) return std::nullopt;
+  rewrite::rule s = r;
   s.source = without(r.target, out.node, root.in[0]);
   s.target = r.source;
-  pattern_node undo;
-  undo.op = &info<parallel::combine>;
+  rewrite::pattern_node undo;
+  undo.op = &op::info<parallel::combine>;
   undo.attr = root.attr;
   undo.in = {s.target.outputs[0]};
   s.target.nodes.push_back(std::move(undo));
@@ -56,38 +57,38 @@ inline std::optional<rule> by_undoing(rule const& r) {
 
 /// Where the source has variables under combines only, partitions of them are put in their places:
 /// S(combine(x)) => U(x) gives S(x) => U(partition(x)).
-inline std::optional<rule> by_substituting(rule const& r) {
-  rule s = r;
+inline std::optional<rewrite::rule> by_substituting(rewrite::rule const& r) {
+  rewrite::rule s = r;
   bool any = false;
   for (int x = 0; x < static_cast<int>(r.tensors.size()); ++x) {
     int under = -1;                      // the combine of x
     bool bare = false;
     for (int i = 0; i < static_cast<int>(s.source.nodes.size()); ++i)
-      for (pattern_value v : s.source.nodes[idx(i)].in)
-        if (v == pattern_value{-1, x}) {
-          pattern_node const& n = s.source.nodes[idx(i)];
-          if (n.op && n.op->id == info<parallel::combine>.id && under < 0) under = i;
+      for (rewrite::pattern_value v : s.source.nodes[idx(i)].in)
+        if (v == rewrite::pattern_value{-1, x}) {
+          rewrite::pattern_node const& n = s.source.nodes[idx(i)];
+          if (n.op && n.op->id == op::info<parallel::combine>.id && under < 0) under = i;
           else bare = true;
         }
     if (bare || under < 0) continue;
     any = true;
-    pattern_node part;
-    part.op = &info<parallel::partition>;
+    rewrite::pattern_node part;
+    part.op = &op::info<parallel::partition>;
     part.attr = s.source.nodes[idx(under)].attr;
     part.in = {{-1, x}};
     s.source = without(s.source, under, {-1, x});
     // the partition becomes the target's first node
-    pattern_graph t;
-    auto moved = [&](pattern_value v) {
-      if (v == pattern_value{-1, x}) return pattern_value{0, 0};
-      return v.node < 0 ? v : pattern_value{v.node + 1, v.slot};
+    rewrite::pattern_graph t;
+    auto moved = [&](rewrite::pattern_value v) {
+      if (v == rewrite::pattern_value{-1, x}) return rewrite::pattern_value{0, 0};
+      return v.node < 0 ? v : rewrite::pattern_value{v.node + 1, v.slot};
     };
     t.nodes.push_back(std::move(part));
-    for (pattern_node n : s.target.nodes) {
-      for (pattern_value& v : n.in) v = moved(v);
+    for (rewrite::pattern_node n : s.target.nodes) {
+      for (rewrite::pattern_value& v : n.in) v = moved(v);
       t.nodes.push_back(std::move(n));
     }
-    for (pattern_value v : s.target.outputs) t.outputs.push_back(moved(v));
+    for (rewrite::pattern_value v : s.target.outputs) t.outputs.push_back(moved(v));
     s.target = std::move(t);
   }
   return any ? if_good(std::move(s)) : std::nullopt;
@@ -99,11 +100,11 @@ inline std::optional<rule> by_substituting(rule const& r) {
 /// "combine undoes partition". "linear(partition(x), replicate(w)) => partition(linear(x, w))" gives
 /// "linear(x, w) => combine(linear(partition(x), replicate(w)))", with axis and degree for the user to
 /// choose. Read from either side. A term grows, so they are implied by nothing smaller.
-inline std::vector<rule> sharding_rules_forms(rule const& r) {
-  std::vector<rule> all;
-  rule back = r;
+inline std::vector<rewrite::rule> sharding_rules_forms(rewrite::rule const& r) {
+  std::vector<rewrite::rule> all;
+  rewrite::rule back = r;
   std::swap(back.source, back.target);
-  for (rule const* s : {&r, static_cast<rule const*>(&back)}) {
+  for (rewrite::rule const* s : {&r, static_cast<rewrite::rule const*>(&back)}) {
     if (auto a = detail::by_undoing(*s)) all.push_back(std::move(*a));
     if (auto b = detail::by_substituting(*s)) all.push_back(std::move(*b));
   }

@@ -19,19 +19,19 @@ class term_closure {
   std::vector<int> parent_, least_;
   std::vector<std::vector<int>> members_;                       // by representative
   std::map<std::array<int, 4>, int> known_;                     // (step, classes of operands) -> term
-  std::vector<rule> rules_;
+  std::vector<rewrite::rule> rules_;
 
   /// What a rule's parameter stands for in an instance: one of the family's (>= 0), a product of two (product
   /// + ...), an extent of one of its tensors (extent + ...), or for axes a number (literal - number); open:
   /// unset.
   static constexpr int open = -1000, literal = -500, product = 1000, extent = 2000;
-  static bool is_extent(rule_term const& t) {
-    return !t.factors.empty() && t.factors[0].kind == term_kind::extent;
+  static bool is_extent(rewrite::rule_term const& t) {
+    return !t.factors.empty() && t.factors[0].kind == rewrite::term_kind::extent;
   }
-  static int meaning(rule_term const& t) {
+  static int meaning(rewrite::rule_term const& t) {
     if (t.factors.empty()) return literal - static_cast<int>(t.number);
     if (is_extent(t)) {
-      rule_factor const& f = t.factors[0];
+      rewrite::rule_factor const& f = t.factors[0];
       return extent + 100 * f.index +
              (f.axis_parameter >= 0 ? 50 + f.axis_parameter : f.axis + shape::max_rank);
     }
@@ -78,14 +78,14 @@ class term_closure {
     }
   }
 
-  bool conditioned(rule const& r, int p) const {
-    for (rule_condition const& c : r.conditions)
-      for (rule_term const* t : {&c.a, &c.b})
-        for (rule_factor const& x : t->factors)
-          if (x.kind == term_kind::parameter && x.index == p) return true;
+  bool conditioned(rewrite::rule const& r, int p) const {
+    for (rewrite::rule_condition const& c : r.conditions)
+      for (rewrite::rule_term const* t : {&c.a, &c.b})
+        for (rewrite::rule_factor const& x : t->factors)
+          if (x.kind == rewrite::term_kind::parameter && x.index == p) return true;
     return false;
   }
-  bool bind(rule const& r, binding& b, int p, int to) const {
+  bool bind(rewrite::rule const& r, binding& b, int p, int to) const {
     int& have = b.parameter[idx(p)];
     // what the condition says of a number is not known here
     if (have == open && to <= literal && conditioned(r, p)) return false;
@@ -93,19 +93,20 @@ class term_closure {
     return have == to;
   }
   /// Does a rule's operator stand for this step? Binds parameters.
-  bool stands(rule const& r, pattern_node const& n, family_step const& s, binding& b) const {
+  bool stands(rewrite::rule const& r, rewrite::pattern_node const& n, family_step const& s,
+              binding& b) const {
     if ((n.op == nullptr) != (s.node.op == nullptr) || static_cast<int>(n.in.size()) != s.operands)
       return false;
     if (!n.op) return bind(r, b, n.function, s.node.function);
     if (n.op->id != s.node.op->id) return false;
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
-      rule_term const &x = n.attr[i], &y = s.node.attr[i];
+      rewrite::rule_term const &x = n.attr[i], &y = s.node.attr[i];
       if (x.open || y.open) continue;
       if (x.factors.empty() ? !(x == y) : x.factors.size() > 2 || y.factors.size() > 2 || x.number != 1)
         return false;
       if (x.factors.empty()) continue;
       if (is_extent(x)) {                   // of one of the family's tensors, which the rule's then is
-        rule_factor const &p = x.factors[0], &q = y.factors.empty() ? p : y.factors[0];
+        rewrite::rule_factor const &p = x.factors[0], &q = y.factors.empty() ? p : y.factors[0];
         if (!is_extent(y) || x.factors.size() != 1) return false;
         if (p.axis_parameter >= 0
                 ? !bind(r, b, p.axis_parameter, q.axis_parameter >= 0 ? q.axis_parameter : literal - q.axis)
@@ -133,8 +134,8 @@ class term_closure {
     return true;
   }
   /// Adds to `all` every way in which pattern value v can be in class c, given b.
-  void match(rule const& r, pattern_graph const& g, pattern_value v, int c, binding const& b,
-             std::vector<binding>& all) const {
+  void match(rewrite::rule const& r, rewrite::pattern_graph const& g, rewrite::pattern_value v, int c,
+             binding const& b, std::vector<binding>& all) const {
     if (v.node < 0) {
       int const have = b.tensor[idx(v.slot)];
       if (have >= 0 && find(have) != c) return;
@@ -142,7 +143,7 @@ class term_closure {
       all.back().tensor[idx(v.slot)] = c;
       return;
     }
-    pattern_node const& n = g.nodes[idx(v.node)];
+    rewrite::pattern_node const& n = g.nodes[idx(v.node)];
     for (int t : members_[idx(c)]) {
       family_term const& u = e_.terms[idx(t)];
       if (u.step < 0 || u.operators > least(c)) continue;
@@ -164,9 +165,10 @@ class term_closure {
     }
   }
   /// The class of an instance of a pattern; -1: it was not enumerated.
-  int look_up(rule const& r, pattern_graph const& g, pattern_value v, binding const& b) const {
+  int look_up(rewrite::rule const& r, rewrite::pattern_graph const& g, rewrite::pattern_value v,
+              binding const& b) const {
     if (v.node < 0) return b.tensor[idx(v.slot)];
-    pattern_node const& n = g.nodes[idx(v.node)];
+    rewrite::pattern_node const& n = g.nodes[idx(v.node)];
     int in[3] = {-1, -1, -1};
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if ((in[k] = look_up(r, g, n.in[k], b)) < 0) return -1;
@@ -178,12 +180,12 @@ class term_closure {
     }
     return -1;
   }
-  bool apply_once(rule const& r) {
+  bool apply_once(rewrite::rule const& r) {
     // from the side that binds everything
-    tensorpar::detail::mentions const source = tensorpar::detail::mentioned(r, r.source);
+    rewrite::detail::mentions const source = rewrite::detail::mentioned(r, r.source);
     bool binds = r.source.outputs[0].node >= 0;
     for (bool b : source.parameters) binds = binds && b;
-    pattern_graph const &from = binds ? r.source : r.target, &to = binds ? r.target : r.source;
+    rewrite::pattern_graph const &from = binds ? r.source : r.target, &to = binds ? r.target : r.source;
     if (from.outputs[0].node < 0) return false;
     std::vector<std::pair<int, int>> equal;
     binding none{std::vector<int>(r.tensors.size(), -1), std::vector<int>(r.parameters.size(), open)};
@@ -223,9 +225,9 @@ class term_closure {
   }
   /// Makes the instances of a rule equal. A rule with an operator that the family lacks has none. Rules of
   /// one output. O(matches).
-  void apply(rule const& r) {
-    for (pattern_graph const* g : {&r.source, &r.target})
-      for (pattern_node const& n : g->nodes) {
+  void apply(rewrite::rule const& r) {
+    for (rewrite::pattern_graph const* g : {&r.source, &r.target})
+      for (rewrite::pattern_node const& n : g->nodes) {
         bool known = false;
         for (family_step const& s : f_.steps)
           known = known || (n.op ? n.op->id : 0) == (s.node.op ? s.node.op->id : 0);
@@ -238,7 +240,7 @@ class term_closure {
   void settle() {
     for (bool changed = true; changed;) {
       changed = false;
-      for (rule const& s : rules_) changed = apply_once(s) || changed;
+      for (rewrite::rule const& s : rules_) changed = apply_once(s) || changed;
     }
   }
 };

@@ -14,12 +14,12 @@ template <number_algebra A> class operator_evaluator {
   using T = typename A::value;
   using tensors = std::vector<elements<T>>;
   A& a_;
-  any_op const& o_;
+  op::any_op const& o_;
   tensors const& in_;
   std::vector<elements<T>>& out_;
 
   T sum(T x, T y) const { return a_.plus(x, y); }
-  static double real_attr(any_op const& o, int i) { return std::bit_cast<double>(o.attr[i]); }
+  static double real_attr(op::any_op const& o, int i) { return std::bit_cast<double>(o.attr[i]); }
 
   static void move(elements<T>& y, std::size_t i, elements<T> const& x, std::size_t j) {
     if (x.index.empty()) y.data[i] = x.data[j];
@@ -42,7 +42,7 @@ template <number_algebra A> class operator_evaluator {
     };
     walk const still{1, std::vector<i64>(in_.size(), 0)};
     std::vector<walk> kept(idx(out_[0].type.rank), still), reduced;
-    for (node_loop const& l : space_of(o_, in, {out_[0].type}).loops) {
+    for (ir::node_loop const& l : ir::space_of(o_, in, {out_[0].type}).loops) {
       walk w = still;
       for (std::size_t k = 0; k < in.size(); ++k)
         if (l.in[k] >= 0) {
@@ -142,7 +142,7 @@ template <number_algebra A> class operator_evaluator {
   /// Along one axis of the operand everything is added.
   void axis_sum() {
     shape const& x = in_[0].type;
-    int const axis = tensorpar::detail::axis_number(o_.as<sum_axis>().axis_no, x.rank);
+    int const axis = tensorpar::detail::axis_number(o_.as<op::sum_axis>().axis_no, x.rank);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
       for (int d = 0; d < x.rank; ++d) from[d] = d < axis ? c[d] : d == axis ? 0 : c[d - 1];
@@ -154,7 +154,7 @@ template <number_algebra A> class operator_evaluator {
   }
   void repetition() {
     shape const& x = in_[0].type;
-    int const axis = tensorpar::detail::axis_number(o_.as<repeat_axis>().axis_no, out_[0].type.rank);
+    int const axis = tensorpar::detail::axis_number(o_.as<op::repeat_axis>().axis_no, out_[0].type.rank);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
       for (int d = 0; d < x.rank; ++d) from[d] = c[d < axis ? d : d + 1];
@@ -186,7 +186,7 @@ template <number_algebra A> class operator_evaluator {
       return s;
     });
   }
-  static constexpr u64 root = name_hash("1/sqrt");
+  static constexpr u64 root = core::name_hash("1/sqrt");
   void rows(auto&& f) {
     i64 const n = in_[0].type.last().n;
     for (i64 r = 0; r < in_[0].type.elements() / n; ++r)
@@ -220,12 +220,12 @@ template <number_algebra A> class operator_evaluator {
   }
 
  public:
-  operator_evaluator(A& a, any_op const& o, tensors const& in, std::vector<elements<T>>& out)
+  operator_evaluator(A& a, op::any_op const& o, tensors const& in, std::vector<elements<T>>& out)
       : a_(a), o_(o), in_(in), out_(out) {}
   bool run() {
     auto at = [&](std::size_t k, std::size_t i) -> T const& { return in_[k].data[i]; };
     if (o_.op->first) {
-      any_op within = o_;
+      op::any_op within = o_;
       within.op = o_.op->first;
       if (!operator_evaluator(a_, within, in_, out_).run()) return false;
       each([&](std::size_t i) { return a_.apply(o_.op->then->id, out_[0].data[i]); });
@@ -233,7 +233,7 @@ template <number_algebra A> class operator_evaluator {
                o_.is<split_axis>()) {
       out_[0].data = in_[0].data;
       out_[0].index = in_[0].index;
-    } else if (is_function(*o_.op)) {
+    } else if (rewrite::is_function(*o_.op)) {
       each([&](std::size_t i) { return a_.apply(o_.op->id, at(0, i)); });
     } else if (o_.is<add>()) {
       each([&](std::size_t i) { return sum(at(0, i), at(1, i)); });
@@ -254,9 +254,9 @@ template <number_algebra A> class operator_evaluator {
       windows(o_.as<split_axes>().axis_no, 0);
     } else if (o_.is<slice_axis>()) {
       windows(o_.as<slice_axis>().axis_no, o_.as<slice_axis>().begin);
-    } else if (o_.is<sum_axis>()) {
+    } else if (o_.is<op::sum_axis>()) {
       axis_sum();
-    } else if (o_.is<repeat_axis>()) {
+    } else if (o_.is<op::repeat_axis>()) {
       repetition();
     } else if (o_.is<tensorpar::transpose>()) {
       transposition();
@@ -270,9 +270,9 @@ template <number_algebra A> class operator_evaluator {
       attend(a_, o_, in_, out_[0]);
     } else if (o_.is<packed_attention>()) {
       attend_packed(a_, o_, in_, out_[0]);
-    } else if (o_.is<attention_parts>()) {
+    } else if (o_.is<op::attention_parts>()) {
       attend_in_parts(a_, o_, in_, out_[0]);
-    } else if (o_.is<softmax_merge>() || o_.is<attention_finish>()) {
+    } else if (o_.is<op::softmax_merge>() || o_.is<op::attention_finish>()) {
       put_together(a_, o_, in_, out_[0]);
     } else {
       return false;
@@ -286,7 +286,7 @@ template <number_algebra A> class operator_evaluator {
 /// Results of an operator. `out`: their shapes, as the operator's rule infers them. Empty: it is not known
 /// what this operator computes. Precondition: the operands fit. O(work of the operator).
 template <number_algebra A>
-std::vector<elements<typename A::value>> evaluate(A& a, any_op const& o,
+std::vector<elements<typename A::value>> evaluate(A& a, op::any_op const& o,
                                                   std::vector<elements<typename A::value>> const& in,
                                                   std::vector<shape> const& out) {
   std::vector<elements<typename A::value>> r;

@@ -10,7 +10,7 @@
 
 namespace tensorpar::prover::detail {
 
-inline constexpr u64 exponential = name_hash("exp");
+inline constexpr u64 exponential = core::name_hash("exp");
 
 /// The score of query i and key j of a head: scaled product of the columns [first, first + width).
 template <number_algebra A, class T = typename A::value>
@@ -24,7 +24,7 @@ T score_of(A& a, elements<T> const& q, std::size_t at_query, elements<T> const& 
 }
 
 template <number_algebra A, class T = typename A::value>
-void attend(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
+void attend(A& a, op::any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
   auto const t = o.as<attention>();
   shape const &q = in[0].type, &k = in[1].type;
   i64 const width = q.d[2].n / t.heads;
@@ -63,11 +63,11 @@ template <class T> elements<T> unpacked(elements<T> const& x, i64 heads, i64 whi
   return r;
 }
 template <number_algebra A, class T = typename A::value>
-void attend_packed(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
+void attend_packed(A& a, op::any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
   auto const t = o.as<packed_attention>();
   std::vector<elements<T>> three;
   for (i64 which = 0; which < 3; ++which) three.push_back(unpacked(in[0], t.heads, which));
-  attend(a, any_op(attention{t.heads, t.causal}), three, out);
+  attend(a, op::any_op(attention{t.heads, t.causal}), three, out);
 }
 
 /// e^(x - y) as a quotient, so that the law of exponents holds whatever the algebra's exponential is.
@@ -77,8 +77,8 @@ template <number_algebra A, class T = typename A::value> T rescaling(A& a, T con
 
 /// States of attention to each part of the keys (op/attention/parts.hpp).
 template <number_algebra A, class T = typename A::value>
-void attend_in_parts(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
-  i64 const heads = o.as<attention_parts>().heads;
+void attend_in_parts(A& a, op::any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
+  i64 const heads = o.as<op::attention_parts>().heads;
   shape const &q = in[0].type, &k = in[1].type;
   i64 const width = q.d[2].n / heads;
   for (i64 b = 0; b < q.d[0].n; ++b)
@@ -109,9 +109,9 @@ void attend_in_parts(A& a, any_op const& o, std::vector<elements<T>> const& in, 
 
 /// softmax_merge and attention_finish: states of neighbouring parts together.
 template <number_algebra A, class T = typename A::value>
-void put_together(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
-  bool const finish = o.is<attention_finish>();
-  i64 const heads = finish ? o.as<attention_finish>().heads : o.as<softmax_merge>().heads;
+void put_together(A& a, op::any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
+  bool const finish = o.is<op::attention_finish>();
+  i64 const heads = finish ? o.as<op::attention_finish>().heads : o.as<op::softmax_merge>().heads;
   shape const& x = in[0].type;
   i64 const columns = x.d[3].n / heads, groups = finish ? 1 : out.type.d[1].n, size = x.d[1].n / groups;
   for (i64 b = 0; b < x.d[0].n; ++b)

@@ -20,7 +20,9 @@ struct field_numbers {
   value times(value a, value b) const { return a * b; }
   value over(value a, value b) const { return a / b; }
   value maximum(value a, value b) const { return a.v < b.v ? b : a; }
-  value apply(u64 f, value x) const { return value::raw(mix(mix(f ^ seed) ^ x.v) % value::modulus); }
+  value apply(u64 f, value x) const {
+    return value::raw(core::mix(core::mix(f ^ seed) ^ x.v) % value::modulus);
+  }
 };
 
 /// A tensor of random elements; where it holds indices, below `rows`.

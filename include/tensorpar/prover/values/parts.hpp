@@ -10,7 +10,7 @@ namespace tensorpar::prover {
 /// A sharding tensor's elements: one whole array per partial sum. Copies hold the same, since devices with
 /// equal operands do equal work, and blocks are cut where an operator reads them.
 template <class T> struct sharding_elements {
-  parallel_shape where;
+  ir::parallel_shape where;
   std::vector<elements<T>> part;         // where.sum of them
 };
 
@@ -18,10 +18,10 @@ namespace detail {
 
 /// The operator as one device runs it when its loops are split so: what counts units of a split loop counts
 /// the device's own.
-inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> const& split,
+inline op::any_op local_op(op::any_op o, ir::iteration_space const& space, std::vector<i64> const& split,
                        shapes activations) {
   if (o.op->first) {
-    op_info const* const both = std::exchange(o.op, o.op->first);
+    op::op_info const* const both = std::exchange(o.op, o.op->first);
     o = local_op(o, space, split, activations);
     o.op = both;
     return o;
@@ -37,12 +37,12 @@ inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> 
     if (c.groups > 1) c.groups /= k;
     return c;
   }
-  any_op local = o;                      // heads, parts: the attributes with which a loop's units change
+  op::any_op local = o;                      // heads, parts: the attributes with which a loop's units change
   for (std::size_t i = 0; i < space.loops.size(); ++i) {
     char const letter = space.loops[i].letter;
     i64 const units = split[i] > 1 ? o.op->units(o.attr, letter, activations) : 0;
     for (int k = 0; k < o.op->attrs && units > 0; ++k) {
-      any_op more = o;
+      op::any_op more = o;
       more.attr[k] += more.attr[k];
       if (o.op->units(more.attr, letter, activations) != units) local.attr[k] /= split[i];
     }
@@ -74,8 +74,8 @@ elements<T> block_of(elements<T> const& x, std::vector<i64> const& degree, std::
 namespace detail {
 /// What a parallel operator makes of the blocks: all but reduce leave them as they are.
 template <number_algebra A, class T = typename A::value>
-sharding_elements<T> parallel_on_parts(A& a, any_op const& o, sharding_elements<T> const& x,
-                                       parallel_shape const& out) {
+sharding_elements<T> parallel_on_parts(A& a, op::any_op const& o, sharding_elements<T> const& x,
+                                       ir::parallel_shape const& out) {
   sharding_elements<T> y{out, x.part};
   if (!o.is<parallel::reduce>()) return y;
   std::size_t const k = idx(o.as<parallel::reduce>().degree), n = x.part.size() / k;
@@ -94,27 +94,27 @@ sharding_elements<T> parallel_on_parts(A& a, any_op const& o, sharding_elements<
 /// operands' shapes) is `out`. Empty: it is not known what this operator computes. O(work of the operator,
 /// plus copying).
 template <number_algebra A, class T = typename A::value>
-std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
+std::vector<sharding_elements<T>> run_on_parts(A& a, op::any_op const& o,
                                                std::vector<sharding_elements<T>> const& in,
-                                               std::vector<parallel_shape> const& out) {
+                                               std::vector<ir::parallel_shape> const& out) {
   std::vector<sharding_elements<T>> r;
   if (is_parallel(o)) return {detail::parallel_on_parts(a, o, in[0], out[0])};
   std::vector<shape> types, results;
   for (auto const& x : in) types.push_back(x.where.type);
-  for (parallel_shape const& y : out) results.push_back(y.type);
-  iteration_space const space = space_of(o, types, results);
+  for (ir::parallel_shape const& y : out) results.push_back(y.type);
+  ir::iteration_space const space = ir::space_of(o, types, results);
   std::vector<i64> split(space.loops.size(), 1);
   for (std::size_t i = 0; i < split.size(); ++i)
     for (std::size_t k = 0; k < in.size(); ++k)
       if (int const d = space.loops[i].in[k]; d >= 0) split[i] = in[k].where.degree[d];
-  sum_passage const pass = sums_through(o, static_cast<int>(in.size()));
+  ir::sum_passage const pass = ir::sums_through(o, static_cast<int>(in.size()));
   bool const biased = in.size() == 3 && (o.is<linear>() || o.is<conv2d>());
   i64 sums = 1;
   for (std::size_t k = 0; k < in.size(); ++k)
     if (!(biased && k == 2) && in[k].where.sum > sums) sums = in[k].where.sum;
   i64 tasks = sums;
   for (i64 k : split) tasks *= k;
-  for (parallel_shape const& y : out) {
+  for (ir::parallel_shape const& y : out) {
     elements<T> zero;
     zero.type = y.type;
     if (is_integer(y.type.type)) zero.index.assign(idx(y.type.elements()), 0);
@@ -129,10 +129,10 @@ std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
     std::vector<elements<T>> blocks;
     for (std::size_t k = 0; k < in.size(); ++k) {
       std::vector<i64> degree(idx(types[k].rank), 1), where(degree);
-      i64 part = pass.rule == sum_rule::together || in[k].where.sum == sums ? sum : 0;
+      i64 part = pass.rule == ir::sum_rule::together || in[k].where.sum == sums ? sum : 0;
       if (in[k].where.sum == 1) part = 0;
       for (std::size_t i = 0; i < split.size(); ++i) {
-        node_loop const& l = space.loops[i];
+        ir::node_loop const& l = space.loops[i];
         if (l.in[k] >= 0) {
           degree[idx(l.in[k])] = split[i];
           where[idx(l.in[k])] = at[i];

@@ -21,13 +21,13 @@ struct real_numbers {
   value over(value a, value b) const { return a / b; }
   value maximum(value a, value b) const { return std::max(a, b); }
   value apply(u64 f, value x) {
-    if (f == name_hash(relu::name)) return std::max(x, 0.0);
-    if (f == name_hash(sigmoid::name)) return 1 / (1 + std::exp(-x));
-    if (f == name_hash(tanh_::name)) return std::tanh(x);
-    if (f == name_hash(gelu::name))
+    if (f == core::name_hash(relu::name)) return std::max(x, 0.0);
+    if (f == core::name_hash(sigmoid::name)) return 1 / (1 + std::exp(-x));
+    if (f == core::name_hash(tanh_::name)) return std::tanh(x);
+    if (f == core::name_hash(gelu::name))
       return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    if (f == name_hash("exp")) return std::exp(x);
-    if (f == name_hash("1/sqrt")) return 1 / std::sqrt(x);
+    if (f == core::name_hash("exp")) return std::exp(x);
+    if (f == core::name_hash("1/sqrt")) return 1 / std::sqrt(x);
     unknown = true;
     return x;
   }

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule activated[] = {
     {"activated linear 1", rule_kind::algebra, 4,
@@ -32,4 +32,4 @@ inline constexpr shipped_rule activated[] = {
      "conv2d and relu"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule attention[] = {
     {"attention 23", rule_kind::parallel, 4,
@@ -253,4 +253,4 @@ inline constexpr shipped_rule attention[] = {
      "combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

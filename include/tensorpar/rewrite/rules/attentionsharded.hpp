@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule attention_sharded[] = {
     {"attention 24, spread", rule_kind::parallel, 4,
@@ -114,4 +114,4 @@ inline constexpr shipped_rule attention_sharded[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule batched_matmul[] = {
     {"batched matmul 15", rule_kind::parallel, 9,
@@ -80,4 +80,4 @@ inline constexpr shipped_rule batched_matmul[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

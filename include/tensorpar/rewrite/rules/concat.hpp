@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule concat[] = {
     {"concat 3", rule_kind::algebra, 20,
@@ -263,4 +263,4 @@ inline constexpr shipped_rule concat[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

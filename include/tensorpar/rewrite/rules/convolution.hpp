@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule convolution[] = {
     {"convolution 5", rule_kind::algebra, 12,
@@ -139,4 +139,4 @@ inline constexpr shipped_rule convolution[] = {
      "partition; combine; replicate"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

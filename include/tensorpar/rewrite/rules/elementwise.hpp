@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule element_wise[] = {
     {"element-wise 1", rule_kind::algebra, 8,
@@ -107,4 +107,4 @@ inline constexpr shipped_rule element_wise[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

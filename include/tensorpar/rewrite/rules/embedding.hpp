@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule embedding[] = {
     {"embedding 1", rule_kind::algebra, 8,
@@ -153,4 +153,4 @@ inline constexpr shipped_rule embedding[] = {
      "partition; combine; replicate"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule linear[] = {
     {"linear 7", rule_kind::algebra, 12,
@@ -232,4 +232,4 @@ inline constexpr shipped_rule linear[] = {
      "partition; combine; replicate"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule matmul[] = {
     {"matmul 2", rule_kind::algebra, 9,
@@ -302,4 +302,4 @@ inline constexpr shipped_rule matmul[] = {
      "matmul associates"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule matmul_sharded[] = {
     {"matmul of transposed 21, spread", rule_kind::parallel, 3,
@@ -76,4 +76,4 @@ inline constexpr shipped_rule matmul_sharded[] = {
      "partition; combine; replicate"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule normalisation[] = {
     {"softmax 1", rule_kind::parallel, 6,
@@ -59,4 +59,4 @@ inline constexpr shipped_rule normalisation[] = {
      "partition; combine; replicate"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule spreads[] = {
     {"spreads 1", rule_kind::parallel, 20,
@@ -155,4 +155,4 @@ inline constexpr shipped_rule spreads[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -21,7 +21,7 @@
 #include <tensorpar/rewrite/rules/sum.hpp>
 #include <tensorpar/rewrite/rules/transpose.hpp>
 
-namespace tensorpar {
+namespace tensorpar::rewrite {
 
 /// All of them, as they were proved. Z3 is not needed to use them.
 inline std::vector<shipped_rule> shipped_rules() {
@@ -78,4 +78,4 @@ inline std::vector<rule> const& rules_both_ways() {
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::rewrite

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar::rules {
+namespace tensorpar::rewrite::rules {
 
 inline constexpr shipped_rule sum[] = {
     {"sum 9", rule_kind::algebra, 8,
@@ -136,4 +136,4 @@ inline constexpr shipped_rule sum[] = {
      "partition; combine"},
 };
 
-}  // namespace tensorpar::rules
+}  // namespace tensorpar::rewrite::rules

@@ -32,7 +32,7 @@ class arena_sizes {
     std::vector<char> begins(idx(on.size()), 0);
     begins[0] = 1;
     for (op_strategy const& n : p.nodes) begins[idx(n.sharding.start)] = 1;
-    planned_step const step = memory_pass(t_, std::move(p));
+    planned_step const step = passes::memory_pass(t_, std::move(p));
     std::vector<i64> r(idx(on.size()), 0), of_kind(on.kinds.size(), -1);
     for (int d = 0; d < on.size(); ++d) {
       if (begins[idx(d)]) of_kind.assign(on.kinds.size(), -1);

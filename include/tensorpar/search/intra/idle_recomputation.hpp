@@ -17,19 +17,19 @@ inline int drop_idle_recomputation(training_graph const& t, plan& p) {
   for (std::size_t v = 0; v < p.nodes.size(); ++v)
     if (p.nodes[v].recompute) idle.push_back(static_cast<int>(v));
   if (idle.empty()) return 0;
-  planned_step const step = memory_pass(t, p);
+  planned_step const step = passes::memory_pass(t, p);
   std::vector<char> again(p.nodes.size(), 0);
   for (graph_node const& n : step.graph.graph.nodes)
     if (n.recomputed && n.origin >= 0) again[idx(n.origin)] = 1;
   std::erase_if(idle, [&](int v) { return again[idx(v)] != 0; });
   if (idle.empty()) return 0;
-  u64 const whole = task_hash(unroll(step.graph, step.plan, {.device = 0}));
+  u64 const whole = passes::task_hash(unroll(step.graph, step.plan, {.device = 0}));
   int dropped = 0;
   auto const drop = [&](auto const& self, std::size_t from, std::size_t to) -> void {
     plan q = p;
     for (std::size_t i = from; i < to; ++i) q.nodes[idx(idle[i])].recompute = false;
-    planned_step const s = memory_pass(t, q);
-    if (task_hash(unroll(s.graph, s.plan, {.device = 0})) == whole) {
+    planned_step const s = passes::memory_pass(t, q);
+    if (passes::task_hash(unroll(s.graph, s.plan, {.device = 0})) == whole) {
       p.nodes = std::move(q.nodes);
       dropped += static_cast<int>(to - from);
     } else if (to - from > 1) {

@@ -78,7 +78,7 @@ std::vector<double> seconds_alone(training_graph const& t, machine const& on, M 
       out.clear();
       for (int x : n.in) in.push_back(t.graph.type(x));
       for (int x : n.out) out.push_back(t.graph.type(x));
-      double const s = tensorpar::detail::ask(model, compute_query{n.op,
+      double const s = cost::detail::ask(model, cost::compute_query{n.op,
                                                 {in.data(), static_cast<int>(in.size())},
                                                 {out.data(), static_cast<int>(out.size())},
                                                 scalar_bytes,

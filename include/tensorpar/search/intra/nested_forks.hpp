@@ -16,14 +16,14 @@ namespace tensorpar::search::detail {
 inline bool has_nested_forks(computation_graph const& g) {
   std::vector<std::vector<int>> before(idx(g.node_count()));
   for (int v = 0; v < g.node_count(); ++v) before[idx(v)] = g.predecessors(v);
-  auto const r = relax(before, [](int) { return 1; });
+  auto const r = graph::relax(before, [](int) { return 1; });
   if (!r.added.empty()) return true;
   std::vector<char> forks(idx(r.tree.size()), 0);
   for (int i = 0; i < r.tree.size(); ++i) {
-    if (r.tree.kind(i) == sp_kind::leaf) continue;
+    if (r.tree.kind(i) == graph::sp_kind::leaf) continue;
     bool within = false;
     for (int p : r.tree.parts(i)) within = within || forks[idx(p)];
-    bool const parallel = r.tree.kind(i) == sp_kind::parallel;
+    bool const parallel = r.tree.kind(i) == graph::sp_kind::parallel;
     // halves fork again
     bool const dealt_out = idx(r.tree.parts(i).size()) > max_in_a_row;
     if (parallel && (within || dealt_out)) return true;

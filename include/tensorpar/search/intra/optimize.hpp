@@ -20,8 +20,8 @@ inline void require_bound(computation_graph const& g) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (!g.values[x].type.is_static())
       throw error(
-          "value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size",
-          "optimize", "a graph whose symbols are bound");
+          "value " + std::to_string(x) + " has shape " + op::spell(g.values[x].type)
+              + " with an unbound size", "optimize", "a graph whose symbols are bound");
 }
 /// A million micro-batches of a step would take hours and all memory before anything is said.
 inline void require_listable(training_graph const& t, int micro_batches, i64 most) {
@@ -37,7 +37,7 @@ inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
   double sum = 0;
   for (graph_value const& v : t.graph.values)
     if (v.role == value_role::parameter || v.role == value_role::state)
-      sum += bytes_of(v.type, scalar_bytes);
+      sum += cost::bytes_of(v.type, scalar_bytes);
   return sum;
 }
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
@@ -55,7 +55,7 @@ inline double quick_bar(mapping_problem const& p, sharding_limits const& l, mapp
 /// Functions may be computed with their operators by these rules; where they are in the plan that was found.
 /// Not where memory is short, and not in baselines.
 struct activation_choice {
-  std::vector<rule const*> rules;
+  std::vector<rewrite::rule const*> rules;
   std::vector<activation_site> chosen;
 };
 
@@ -94,7 +94,7 @@ inline search_result nothing_found(computation_graph const& forward, training_gr
   return r;
 }
 /// The sites at which an assignment computes functions with their operators.
-template <cost_model M>
+template <cost::cost_model M>
 std::vector<activation_site> chosen_sites(choice_book<M>& book, std::vector<activation_site> const& sites,
                                           mapping_problem const& q, assignment const& a) {
   std::vector<activation_site> some;
@@ -105,7 +105,7 @@ std::vector<activation_site> chosen_sites(choice_book<M>& book, std::vector<acti
   return some;
 }
 /// The problem in which memory can be saved.
-template <cost_model M>
+template <cost::cost_model M>
 mapping_problem saving_problem(training_graph const& graph, computation_graph const& forward, M const& model,
                                choice_book<M> const& book, search_options const& o,
                                std::shared_ptr<layout_prices<M>> const& prices,
@@ -145,7 +145,7 @@ inline void decide(std::vector<op_strategy> nodes, search_result& r) {
 /// `optimize` on all of a machine, with prices of reshards that other searches found, for this machine, cost
 /// model and size of numbers. Where no assignment is below `bar` seconds there need be no plan; the bound
 /// says that.
-template <cost_model M>
+template <cost::cost_model M>
 search_result optimize_whole(computation_graph const& forward, machine const& on, M const& model,
                              search_options const& o, std::shared_ptr<layout_prices<M>> const& prices,
                              activation_choice* activation = nullptr, double bar = infinity) {
@@ -228,13 +228,13 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   return r;
 }
 /// A plan that was found for a part of its machine, on the whole of it.
-template <cost_model M>
+template <cost::cost_model M>
 void put_on(machine const& on, device_range part, training_graph const& t, M const& model, workspace_rule w,
             search_result& r) {
   auto const serial = [&] {
-    planned_step const step = memory_pass(t, r.plan);
+    planned_step const step = passes::memory_pass(t, r.plan);
     program const q = unroll(step.graph, step.plan);
-    return serial_seconds(q, r.plan.cluster, price(q, r.plan.cluster, model));
+    return simulation::serial_seconds(q, r.plan.cluster, simulation::price(q, r.plan.cluster, model));
   };
   // the norm of all gradients is known to all devices
   bool const everywhere = r.plan.optimizer.takes_norm();
@@ -247,7 +247,7 @@ void put_on(machine const& on, device_range part, training_graph const& t, M con
 }
 
 /// `optimize` with such prices: on all devices, and on parts of the machine that could be faster.
-template <cost_model M>
+template <cost::cost_model M>
 search_result optimize_with(computation_graph const& forward, machine const& on, M const& model,
                             search_options const& o, std::shared_ptr<layout_prices<M>> const& prices) {
   search_result best = optimize_whole(forward, on, model, o, prices);
@@ -276,7 +276,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
 }
 /// Operators that stand on different devices, in an order that is faster than their numbers, where one is
 /// found; none computed again in vain.
-template <cost_model M>
+template <cost::cost_model M>
 void reorder(computation_graph const& forward, M const& model, search_options const& o, search_result& r) {
   if (!r.feasible()) return;
   training_graph const t = differentiate(forward, training_of(r.plan, o.loss));
@@ -288,7 +288,7 @@ void reorder(computation_graph const& forward, M const& model, search_options co
   r.cost.bytes = std::move(found.bytes);
 }
 /// Options whose work is shared by these threads, unless they name others.
-template <class Options> Options shared_by(thread_pool& workers, Options o) {
+template <class Options> Options shared_by(core::thread_pool& workers, Options o) {
   if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
   return o;
 }
@@ -310,10 +310,10 @@ template <class Options> Options shared_by(thread_pool& workers, Options o) {
 /// (search/intra/program_order.hpp); the objective's seconds know no order.
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing
 /// (ir/machine/machine_check.hpp), and for more micro-batches than `max_listed` lets be listed.
-template <cost_model M>
+template <cost::cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model,
                        search_options const& o = {}) {
-  thread_pool workers(o.threads);
+  core::thread_pool workers(o.threads);
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
   search_result r = detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
   detail::reorder(forward, model, o, r);
@@ -321,7 +321,8 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> optimize(computation_graph const&, machine const&, M const&, search_options const& = {});
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> optimize(computation_graph const&, machine const&, M const&,
+                                  search_options const& = {});
 
 }  // namespace tensorpar::search

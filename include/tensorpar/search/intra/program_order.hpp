@@ -78,7 +78,7 @@ struct operator_places {
     std::map<std::vector<int>, std::vector<int>> sets;     // devices -> lanes
     std::vector<std::map<std::vector<int>, std::vector<int>>::iterator> of;
     for (op_strategy const& n : p.nodes) {
-      std::vector<int> d = tensorpar::detail::step_meshes::mesh_layout(n.sharding).devices();
+      std::vector<int> d = passes::detail::step_meshes::mesh_layout(n.sharding).devices();
       std::sort(d.begin(), d.end());
       of.push_back(sets.try_emplace(std::move(d)).first);
     }
@@ -102,7 +102,8 @@ struct operator_places {
 /// what its tasks take.
 struct step_passes {
   operator_pass forward, backward;
-  step_passes(training_graph const& t, program const& q, machine const& on, task_prices const& price) {
+  step_passes(training_graph const& t, program const& q, machine const& on,
+              simulation::task_prices const& price) {
     std::size_t const n = idx(t.forward_nodes);
     for (operator_pass* p : {&forward, &backward}) {
       p->seconds.assign(n, 0);
@@ -162,7 +163,7 @@ struct program_order {
 /// is not regarded. `w`: the scratch space in those arenas. `t`: the step before anything is saved
 /// (program/passes/memory_pass.hpp). Precondition: no pipeline. Deterministic. O(unrolling + pricing +
 /// simulations + operators * operators that are ready).
-template <cost_model M>
+template <cost::cost_model M>
 program_order greedy_order(training_graph const& t, plan p, M const& model, double min_gain = 0.01,
                            workspace_rule w = no_workspace) {
   require_feasible(p);
@@ -172,9 +173,9 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
   if (p.nodes.empty() || p.nodes.size() * p.cluster.device.size() > max_placed || detail::all_together(p))
     return r;
   machine const& on = p.cluster;
-  planned_step step = memory_pass(t, p);
+  planned_step step = passes::memory_pass(t, p);
   program const first = unroll(step.graph, step.plan);
-  task_prices const price_of_first = price(first, on, model);
+  simulation::task_prices const price_of_first = simulation::price(first, on, model);
   simulation_options const plain{true, false};
   r.seconds = r.by_number = simulate(first, on, price_of_first, plain).seconds;
   detail::operator_places const places(p);
@@ -199,7 +200,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
     for (int d = 0; d < on.size(); ++d)
       fits = fits && q.arena[idx(d)] <= on.kind_of(d).memory;
     if (!fits) continue;
-    double const seconds = simulate(q, on, price(q, on, model), plain).seconds;
+    double const seconds = simulate(q, on, simulation::price(q, on, model), plain).seconds;
     if (seconds >= r.seconds || seconds >= r.by_number * (1 - min_gain)) continue;
     r.seconds = seconds;
     r.order = std::move(tries[k]);
@@ -208,15 +209,15 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> greedy_order(training_graph const&, plan, M const&, double = 0.01,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> greedy_order(training_graph const&, plan, M const&, double = 0.01,
                                 workspace_rule = no_workspace);
 
 /// The plan with such an order, if there is one that is faster; it is to be sealed anew then. `forward`: what
 /// the plan runs. `scratch`: of the policy whose scratch space the plan counts, if it does.
 /// Throws `error` where the plan does not fit the graph, and for a pipeline, whose groups have orders of
 /// their own.
-template <cost_model M>
+template <cost::cost_model M>
 plan ordered(computation_graph const& forward, plan p, M const& model, std::string const& loss = "loss",
              scratch_space const& scratch = {}) {
   require_feasible(p);
@@ -235,8 +236,8 @@ plan ordered(computation_graph const& forward, plan p, M const& model, std::stri
   return p;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss",
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss",
                            scratch_space const& = {});
 
 }  // namespace tensorpar::search

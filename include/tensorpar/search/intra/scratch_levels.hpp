@@ -29,7 +29,7 @@ inline std::vector<std::vector<i64>> scratch_by_choice(training_graph const& t, 
     most.assign(idx(c.count()), 0);
     for (int v : groups[idx(f)]) {
       graph_node const& n = g.node(v);
-      iteration_space const space = space_of(g, v);
+      ir::iteration_space const space = ir::space_of(g, v);
       std::vector<shape> in(n.in.size()), out(n.out.size());
       for (std::size_t i = 0; i < most.size(); ++i) {
         if (i > 0 && c.shardings[i] == c.shardings[i - 1]) {
@@ -41,10 +41,12 @@ inline std::vector<std::vector<i64>> scratch_by_choice(training_graph const& t, 
         };
         for (std::size_t k = 0; k < in.size(); ++k)
           in[k] =
-              part_of(operand_layout(space, n.letters, c.shardings[i], static_cast<int>(k)), g.type(n.in[k]));
+              ir::part_of(ir::operand_layout(space, n.letters, c.shardings[i], static_cast<int>(k)),
+                          g.type(n.in[k]));
         for (std::size_t k = 0; k < out.size(); ++k)
           out[k] =
-              part_of(result_layout(space, n.letters, c.shardings[i], static_cast<int>(k)), g.type(n.out[k]));
+              ir::part_of(ir::result_layout(space, n.letters, c.shardings[i], static_cast<int>(k)),
+                          g.type(n.out[k]));
         most[i] = std::max(most[i], w(n.op, list(in), list(out)) * scalar_bytes);
       }
     }

@@ -40,12 +40,12 @@ namespace detail {
 
 class substitution_search {
   struct state {
-    open_graph graph;
+    rewrite::open_graph graph;
     piece_variant variant;
     int most;                            // operators that what is made of it may have
     double least;
   };
-  std::vector<rule> const& rules_;
+  std::vector<rewrite::rule> const& rules_;
   backtracking_options o_;
 
   /// The ends in the closed graph, or nothing where a reader less would change how the gradient comes back.
@@ -62,7 +62,8 @@ class substitution_search {
   }
 
  public:
-  substitution_search(std::vector<rule> const& rules, backtracking_options const& o) : rules_(rules), o_(o) {}
+  substitution_search(std::vector<rewrite::rule> const& rules, backtracking_options const& o) : rules_(rules),
+      o_(o) {}
 
   template <class Price, class GoOn>
   piece_variants run(graph_piece const& p, Price& price, GoOn const& go_on) {
@@ -74,7 +75,7 @@ class substitution_search {
     if (p.ends.anchor >= 0) first.append_output(beyond_anchor, first.node(p.ends.anchor).out[0]);
     // an end keeps its number in every open graph made from this one
     int const anchor = p.ends.anchor, last = p.ends.readers ? p.ends.last : -1;
-    canonical_forms form;
+    rewrite::canonical_forms form;
     std::map<std::vector<i64>, int> seen;
     std::vector<state> states;
     std::vector<int> open;               // not developed yet
@@ -82,7 +83,7 @@ class substitution_search {
     piece_variants r;
     // nodes of the piece's two ends stay: they belong to what is around as well
     auto const stays = [&](int v) { return v == anchor || v == last; };
-    auto consider = [&](open_graph g, std::vector<rewrite_step> steps, int most) {
+    auto consider = [&](rewrite::open_graph g, std::vector<rewrite_step> steps, int most) {
       computation_graph closed = g.close().graph;
       if (!seen.try_emplace(form(closed), static_cast<int>(states.size())).second) return;
       auto const ends = ends_of(closed, p.ends);
@@ -97,7 +98,7 @@ class substitution_search {
       open.push_back(static_cast<int>(states.size()));
       states.push_back(std::move(s));
     };
-    consider(open_graph(unsharded(first)), {}, first.node_count() + o_.growth);
+    consider(rewrite::open_graph(rewrite::unsharded(first)), {}, first.node_count() + o_.growth);
     while (!open.empty() && r.exhausted) {
       auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
         double const x = states[idx(a)].least, y = states[idx(b)].least;
@@ -107,21 +108,21 @@ class substitution_search {
       open.erase(at);
       if (states[idx(i)].least > best * o_.alpha) continue;
       for (std::size_t k = 0; k < rules_.size() && r.exhausted; ++k) {
-        rule const& what = rules_[k];
+        rewrite::rule const& what = rules_[k];
         if (activates(what)) continue;                   // decided with the shardings: see piece_prices
-        for (rule_match const& m : find_matches(what, states[idx(i)].graph)) {
+        for (rewrite::rule_match const& m : rewrite::find_matches(what, states[idx(i)].graph)) {
           if (std::any_of(m.node.begin(), m.node.end(), stays) || !all_bound(what, m)) continue;
           int const most = states[idx(i)].most;
-          open_graph g = states[idx(i)].graph;
-          if (!apply_rule(what, m, g).done() || g.alive() > most) continue;
+          rewrite::open_graph g = states[idx(i)].graph;
+          if (!rewrite::apply_rule(what, m, g).done() || g.alive() > most) continue;
           std::vector<rewrite_step> steps = states[idx(i)].variant.steps;
           steps.push_back({&what, m});
           consider(std::move(g), std::move(steps), most);
         }
         int const joint = o_.distribute ? joined_in_vain(what) : -1;
         if (joint < 0) continue;
-        for (int v : std::vector<int>(states[idx(i)].graph.nodes_of(name_hash(concat::name)))) {
-          open_graph g = states[idx(i)].graph;
+        for (int v : std::vector<int>(states[idx(i)].graph.nodes_of(core::name_hash(concat::name)))) {
+          rewrite::open_graph g = states[idx(i)].graph;
           if (!g.node(v).alive || g.node(v).in.size() < 3) continue;      // two are the rule's own business
           std::vector<rewrite_step> steps = states[idx(i)].variant.steps;
           if (distribute(g, v, what, joint, steps, stays)) {
@@ -165,12 +166,12 @@ class substitution_search {
 /// `go_on(priced, least)` is asked before every further graph, with how many were priced and the least of
 /// their seconds; false ends it.
 template <class Price, class GoOn>
-piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price,
+piece_variants substitutions(graph_piece const& p, std::vector<rewrite::rule> const& rules, Price& price,
                              backtracking_options const& o, GoOn const& go_on) {
   return detail::substitution_search(rules, o).run(p, price, go_on);
 }
 template <class Price>
-piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price,
+piece_variants substitutions(graph_piece const& p, std::vector<rewrite::rule> const& rules, Price& price,
                              backtracking_options const& o = {}) {
   return substitutions(p, rules, price, o, [](int, double) { return true; });
 }

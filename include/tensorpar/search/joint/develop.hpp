@@ -34,7 +34,7 @@ struct rewriting_knobs {
   bool split = true;                     // false: the whole graph is one part
   // false: what parts and graphs have in common is worked out for each of them (to measure that)
   bool remember = true;
-  std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
+  std::vector<rewrite::rule> const* rules = nullptr;   // nothing: `substitution_rules()`
   joint_watch* watch = nullptr;          // nobody
 };
 struct joint_options : rewriting_knobs {
@@ -130,16 +130,17 @@ class part_chain {
 
 /// Applies a part's steps in the whole graph. New nodes and values of both graphs come in the same order;
 /// `made`: those of the whole.
-inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vector<rewrite_step> const& steps,
-                           std::vector<rewrite_record>& records, std::vector<int>& made) {
+inline void apply_in_whole(rewrite::open_graph& whole, graph_piece const& part,
+                           std::vector<rewrite_step> const& steps,
+                           std::vector<rewrite::rewrite_record>& records, std::vector<int>& made) {
   std::vector<int> node = part.node, value = part.value;
   for (rewrite_step const& s : steps) {
-    rule const& r = *s.rule;
-    rule_match m = s.where;
+    rewrite::rule const& r = *s.rule;
+    rewrite::rule_match m = s.where;
     for (int& v : m.node) v = node[idx(v)];
     for (int& x : m.tensor) x = value[idx(x)];
-    records.push_back(record_of(r, m));
-    rewriting const w = apply_rule(r, m, whole);
+    records.push_back(rewrite::record_of(r, m));
+    rewrite::rewriting const w = rewrite::apply_rule(r, m, whole);
     if (!w.done())
       throw error("rule " + r.name + " applies to a part alone: " + w.refused, "search",
                   "parts that are cut cleanly");
@@ -152,7 +153,7 @@ inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vect
 }
 
 /// All that the variants of a part depend on.
-inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
+inline std::vector<i64> piece_key(graph_piece const& p, rewrite::canonical_forms& form) {
   std::vector<i64> key = form(p.graph);
   key.insert(key.end(), {p.ends.anchor, p.ends.anchor_readers, p.ends.last, p.ends.readers,
                          static_cast<i64>(p.graph.nodes.size())});
@@ -171,7 +172,7 @@ inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
 }
 
 /// Prices parts one after another, or each as if it were the first.
-template <cost_model M> class part_pricing {
+template <cost::cost_model M> class part_pricing {
   struct arguments {
     machine const& on;
     M const& model;
@@ -179,7 +180,7 @@ template <cost_model M> class part_pricing {
     objective_options objective;
     training_options training;
     elimination_limits limits;
-    std::vector<rule const*> activating;
+    std::vector<rewrite::rule const*> activating;
   } with_;
   std::optional<piece_prices<M>> all_;
   i64 tables_ = 0, remembered_ = 0;
@@ -210,9 +211,9 @@ template <cost_model M> class part_pricing {
 struct developed {
   struct choice {
     computation_graph graph;
-    open_graph open;                                     // the same, not closed yet
+    rewrite::open_graph open;                                     // the same, not closed yet
     std::vector<int> number;                             // of its nodes in the graph, or -1
-    std::vector<rewrite_record> records;
+    std::vector<rewrite::rewrite_record> records;
     // what stands in a part and depends on no other comes after the part before
     std::vector<std::pair<int, int>> order;
   };
@@ -221,12 +222,12 @@ struct developed {
   joint_statistics statistics;
   double bound = 0;
 };
-template <cost_model M>
+template <cost::cost_model M>
 developed develop(computation_graph const& declared, machine const& on, M const& model,
                   joint_options const& o, std::shared_ptr<layout_prices<M>> const& prices) {
   if (!o.search.order.empty())
     throw error("an order of operators", "joint search", "none: rules make other operators");
-  std::vector<rule> const& rules = o.rules ? *o.rules : substitution_rules();
+  std::vector<rewrite::rule> const& rules = o.rules ? *o.rules : substitution_rules();
   training_options t;
   t.loss = o.search.loss;
   t.optimizer = o.search.optimizer;
@@ -234,11 +235,12 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   t.reduction = o.search.reduction;
   search_space const space = space_for(on, o.search);
   training_graph const step = differentiate(declared, t);
-  open_graph whole(unsharded(declared));
+  rewrite::open_graph whole(rewrite::unsharded(declared));
   std::vector<std::vector<int>> groups;
   if (o.split)
-    for (rule const& r : rules)
-      if (!activates(r)) for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
+    for (rewrite::rule const& r : rules)
+      if (!activates(r))
+        for (rewrite::rule_match const& m : rewrite::find_matches(r, whole)) groups.push_back(m.node);
   std::vector<int> const cuts =
       o.split ? choose_cuts(declared, step, groups, o.min_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
@@ -248,7 +250,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
       {on, model, space.shardings, priced, t, o.search.mapping.elimination, activating(rules)}, prices,
       o.remember);
   developed r;
-  canonical_forms form;
+  rewrite::canonical_forms form;
   std::map<std::vector<i64>, int> known;
   std::vector<int> kind;
   std::vector<piece_variants> kinds;

@@ -11,13 +11,13 @@ namespace tensorpar::search {
 /// One application of a rule, and where; node and value numbers are those of the `open_graph` that all steps
 /// before were applied to.
 struct rewrite_step {
-  tensorpar::rule const* rule = nullptr;
-  rule_match where;
+  rewrite::rule const* rule = nullptr;
+  rewrite::rule_match where;
 };
 
 namespace detail {
 
-inline bool all_bound(rule const& r, rule_match const& m) {
+inline bool all_bound(rewrite::rule const& r, rewrite::rule_match const& m) {
   for (std::size_t p = 0; p < r.parameters.size(); ++p) if (!m.bound[p]) return false;
   return true;
 }
@@ -25,11 +25,13 @@ inline bool all_bound(rule const& r, rule_match const& m) {
 /// The node of a rule's source that joins two tensors which its target does not join: products of parts
 /// instead of a product of all (Unity, figure 16b), a sum over parts instead of a sum over all. -1: there is
 /// none.
-inline int joined_in_vain(rule const& r) {
-  for (pattern_node const& n : r.target.nodes) if (n.op && n.op->id == name_hash(concat::name)) return -1;
+inline int joined_in_vain(rewrite::rule const& r) {
+  for (rewrite::pattern_node const& n : r.target.nodes)
+    if (n.op && n.op->id == core::name_hash(concat::name)) return -1;
   for (std::size_t p = 0; p < r.source.nodes.size(); ++p) {
-    pattern_node const& n = r.source.nodes[p];
-    if (!n.op || n.op->id != name_hash(concat::name) || n.in.size() != 2 || r.source.outputs.size() != 1)
+    rewrite::pattern_node const& n = r.source.nodes[p];
+    if (!n.op || n.op->id != core::name_hash(concat::name) || n.in.size() != 2 ||
+        r.source.outputs.size() != 1)
       continue;
     if (n.in[0].node < 0 && n.in[1].node < 0 && !(n.in[0] == n.in[1])) return static_cast<int>(p);
   }
@@ -40,30 +42,31 @@ inline int joined_in_vain(rule const& r) {
 /// rule applied to the outermost concatenation, and so on with those within. False, and a graph of no use,
 /// where the rule does not fit in all of them, or where `stays(node)`. O(operands * matching).
 template <class Stays>
-bool distribute(open_graph& g, int v, rule const& r, int joint, std::vector<rewrite_step>& steps,
-                Stays const& stays) {
+bool distribute(rewrite::open_graph& g, int v, rewrite::rule const& r, int joint,
+                std::vector<rewrite_step>& steps, Stays const& stays) {
   std::vector<int> joined{v};
   while (!joined.empty()) {
     int outer = joined.back();
     joined.pop_back();
     int const n = static_cast<int>(g.node(outer).in.size());
-    if (n > max_nested || stays(outer)) return false;
+    if (n > rewrite::max_nested || stays(outer)) return false;
     if (n > 2) {
-      rule const& nest = nesting_rule(n);
-      auto const found = find_matches(nest, g);
+      rewrite::rule const& nest = rewrite::nesting_rule(n);
+      auto const found = rewrite::find_matches(nest, g);
       auto const here =
-          std::find_if(found.begin(), found.end(), [&](rule_match const& m) { return m.node[0] == outer; });
+          std::find_if(found.begin(), found.end(),
+                       [&](rewrite::rule_match const& m) { return m.node[0] == outer; });
       if (here == found.end()) return false;
-      rewriting const w = apply_rule(nest, *here, g);
+      rewrite::rewriting const w = rewrite::apply_rule(nest, *here, g);
       if (!w.done()) return false;
       steps.push_back({&nest, *here});
       outer = w.added.back();
       joined.insert(joined.end(), w.added.begin(), w.added.end() - 1);
     }
     bool done = false;
-    for (rule_match const& m : find_matches(r, g)) {
+    for (rewrite::rule_match const& m : rewrite::find_matches(r, g)) {
       if (m.node[idx(joint)] != outer || !all_bound(r, m)) continue;
-      if (std::any_of(m.node.begin(), m.node.end(), stays) || !apply_rule(r, m, g).done()) continue;
+      if (std::any_of(m.node.begin(), m.node.end(), stays) || !rewrite::apply_rule(r, m, g).done()) continue;
       steps.push_back({&r, m});
       done = true;
       break;

@@ -21,9 +21,10 @@ namespace detail {
 
 /// `optimize` on all of a machine of a graph that rules made of the declared one, functions computed with
 /// their operators by more of them. Nothing need be found where it is not below `bar` seconds.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result optimize_changed(computation_graph const& declared, developed::choice c, machine const& on,
-                              M const& model, search_options o, std::vector<rule const*> const& activating,
+                              M const& model, search_options o,
+                                  std::vector<rewrite::rule const*> const& activating,
                               std::shared_ptr<layout_prices<M>> const& prices, double bar) {
   activation_choice with{activating, {}};
   o.order = c.order;
@@ -53,14 +54,14 @@ joint_result optimize_changed(computation_graph const& declared, developed::choi
   return r;
 }
 /// The best plan of what was developed and of the declared graph.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result map_developed(computation_graph const& declared, machine const& on, M const& model,
                            joint_options const& o, developed d,
                            std::shared_ptr<layout_prices<M>> const& prices, double bar) {
-  std::vector<rule const*> const some = activating(o.rules ? *o.rules : substitution_rules());
+  std::vector<rewrite::rule const*> const some = activating(o.rules ? *o.rules : substitution_rules());
   std::vector<int> same(idx(declared.node_count()));
   std::iota(same.begin(), same.end(), 0);
-  developed::choice plainly{declared, open_graph(unsharded(declared)), same, {}, {}};
+  developed::choice plainly{declared, rewrite::open_graph(rewrite::unsharded(declared)), same, {}, {}};
   joint_result r = optimize_changed(declared, std::move(plainly), on, model, o.search, some, prices, bar);
   search_options plain = o.search;
   plain.compare = false;
@@ -79,7 +80,7 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
 
 /// On all of a machine; where nothing developed is below `bar` seconds there need be no plan, the bound says
 /// that.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result develop_and_map(computation_graph const& declared, machine const& on, M const& model,
                              joint_options const& o, std::shared_ptr<layout_prices<M>> const& prices,
                              double bar) {
@@ -93,7 +94,7 @@ joint_result develop_and_map(computation_graph const& declared, machine const& o
   return r;
 }
 /// The same without long concatenations and, if that is asked for, with them.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result optimize_jointly_whole(computation_graph const& declared, machine const& on, M const& model,
                                     joint_options o, double bar) {
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.search.scalar_bytes);
@@ -138,7 +139,7 @@ struct counted_watch final : joint_watch {
   }
 };
 /// On a machine and on the parts of it that could be faster, as `optimize_with`: each with graphs of its own.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result optimize_jointly_with(computation_graph const& declared, machine const& on, M const& model,
                                    joint_options o) {
   counted_watch watch(o.watch);
@@ -203,12 +204,12 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
 /// With `rewriting.distribute` both is searched, without long concatenations and with them. Recommenders on
 /// many devices gain. It takes many times the graphs and has a looser bound, because parts of sums stand side
 /// by side. Deterministic. Throws as `optimize` does, and where the options mean nothing.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model,
                               joint_options const& options = {}) {
   require_machine(on);
   detail::require_bound(declared);
-  thread_pool workers(options.search.threads);
+  core::thread_pool workers(options.search.threads);
   joint_options o = options;
   o.search = detail::shared_by(workers, o.search);
   joint_result r = detail::optimize_jointly_with(declared, on, model, o);
@@ -221,13 +222,13 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> optimize_jointly(computation_graph const&, machine const&, M const&,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> optimize_jointly(computation_graph const&, machine const&, M const&,
                                     joint_options const& = {});
 
 /// What joint search is compared with (Unity, 6.4): first the graph that is fastest on one device, with all
 /// the memory it needs, then the best shardings for that graph. Bound and gap are of the mapping alone.
-template <cost_model M>
+template <cost::cost_model M>
 joint_result optimize_one_after_the_other(computation_graph const& declared, machine const& on,
                                           M const& model, joint_options const& options = {}) {
   require_machine(on);
@@ -237,7 +238,7 @@ joint_result optimize_one_after_the_other(computation_graph const& declared, mac
   alone.search.compare = false;
   joint_result r = optimize_jointly(declared, one, model, alone);
   if (!r.feasible()) return r;
-  std::vector<rewrite_record> records = std::move(r.plan.rewrites);
+  std::vector<rewrite::rewrite_record> records = std::move(r.plan.rewrites);
   static_cast<search_result&>(r) = optimize(r.graph, on, model, options.search);
   if (options.search.compare) r.baselines = optimize(declared, on, model, options.search).baselines;
   r.rewriting.steps = static_cast<int>(records.size());
@@ -246,8 +247,8 @@ joint_result optimize_one_after_the_other(computation_graph const& declared, mac
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> optimize_one_after_the_other(computation_graph const&, machine const&, M const&,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> optimize_one_after_the_other(computation_graph const&, machine const&, M const&,
                                                 joint_options const& = {});
 
 }  // namespace tensorpar::search

@@ -34,7 +34,7 @@ inline constexpr char const *beyond_last = "what goes on", *beyond_anchor = "wha
 /// the choices where they meet is the least sum of the whole graph. Where parts share a parameter it is at
 /// most that: what it costs between them is left out. The bounds are those of the relaxed costs of
 /// search/solve/reduced.hpp and, for parts without an anchor, of search/solve/branches.hpp.
-template <cost_model M> class piece_prices {
+template <cost::cost_model M> class piece_prices {
  public:
   /// Precondition: machine and cost model outlive it. Stays where it is: its parts refer to each other.
   piece_prices(machine const& on, M const& model, sharding_limits const& shardings,
@@ -45,7 +45,7 @@ template <cost_model M> class piece_prices {
   /// functions are computed with their operators where that is allowed and pays.
   piece_prices(machine const& on, M const& model, sharding_limits const& shardings,
                objective_options const& o, training_options const& t, elimination_limits const& limits,
-               std::shared_ptr<layout_prices<M>> known, std::vector<rule const*> activating = {})
+               std::shared_ptr<layout_prices<M>> known, std::vector<rewrite::rule const*> activating = {})
       : book_(on, model, o, std::move(known)),
         training_(t),
         activating_(std::move(activating)),
@@ -96,12 +96,12 @@ template <cost_model M> class piece_prices {
   struct problem {
     std::vector<int> sets;
     std::vector<operator_pair> pairs;
-    sp_binary tree;
+    graph::sp_binary tree;
   };
 
   choice_book<M> book_;
   training_options training_;
-  std::vector<rule const*> activating_;
+  std::vector<rewrite::rule const*> activating_;
   std::vector<std::vector<double>> seconds_;                       // by choice set
   detail::eliminator eliminate_;
   // the same, but what happens on k of n devices counts k/n

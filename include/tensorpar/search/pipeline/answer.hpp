@@ -298,7 +298,8 @@ template <stage_model M> class stages_with_memory {
 
 /// What the pipeline that needs the least enlargement of all memories lacks, at the smallest micro-batch.
 template <stage_model M>
-stage_shortage min_shortage(M const& m, sp_tree const& tree, std::vector<stage_batching> const& smallest) {
+stage_shortage min_shortage(M const& m, graph::sp_tree const& tree,
+                            std::vector<stage_batching> const& smallest) {
   std::optional<stage_shortage> least;
   double low = 1, high = 2;
   auto attempt = [&](double times) {

@@ -33,7 +33,7 @@ class batch_axes {
     for (int i = 0; i < n; ++i) up_.push_back(i);
     for (int v = 0; v < g.node_count(); ++v) {
       graph_node const& x = g.node(v);
-      for (node_loop const& l : space_of(g, v).loops) {
+      for (ir::node_loop const& l : ir::space_of(g, v).loops) {
         int first = -1;
         auto meet = [&](int value, int axis) {
           if (axis < 0) return;
@@ -55,7 +55,7 @@ class batch_axes {
                     std::to_string(own_) + " as the inputs before it");
       own_ = v.type.d[0].n;
       if (own_ < 1)
-        throw error("input '" + v.name + "' of shape " + spell(v.type) + " has no samples", "batch axes",
+        throw error("input '" + v.name + "' of shape " + op::spell(v.type) + " has no samples", "batch axes",
                     "1 or more along its first axis");
       if (batch < 0)
         batch = id(static_cast<int>(x), 0);

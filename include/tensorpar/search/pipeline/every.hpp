@@ -13,7 +13,7 @@ namespace tensorpar::search::detail {
 
 /// The up-sets of a graph (sets that hold the successors of their members) as bits, by size; empty if there
 /// are more than `most` of them or more than 62 nodes. O(up-sets * nodes).
-inline std::vector<u64> up_sets(adjacency const& a, std::size_t most) {
+inline std::vector<u64> up_sets(graph::adjacency const& a, std::size_t most) {
   int const n = a.node_count();
   if (n > 62) return {};
   std::vector<u64> after(idx(n), 0), now{0}, all{0};
@@ -71,7 +71,7 @@ template <stage_model M> class every_partition {
     u64 stage = 0;
     std::vector<int> needs;  // by operator that feeds the up-set, ascending
   };
-  adjacency const& graph_;
+  graph::adjacency const& graph_;
   stage_tree const& tree_;
   stage_prices<M>& prices_;
   in_flight_needs& needs_;
@@ -116,7 +116,7 @@ template <stage_model M> class every_partition {
  public:
   /// `sets` from up_sets, or some of them: by size, the empty and the whole set among them. The tree serves
   /// for the order of operators in `prices` only.
-  every_partition(adjacency const& graph, stage_tree const& tree, stage_prices<M>& prices,
+  every_partition(graph::adjacency const& graph, stage_tree const& tree, stage_prices<M>& prices,
                   in_flight_needs& needs, std::vector<u64> const& sets)
       : graph_(graph),
         tree_(tree),

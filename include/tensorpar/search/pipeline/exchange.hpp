@@ -18,7 +18,7 @@ namespace tensorpar::search::detail {
 /// slowest one. It falls as stages get even and as less crosses borders. Steps are drawn from the seed. A
 /// step costs O(tensors of the operator * their consumers), 30 to 100 ns.
 template <stage_model M> class stage_exchange {
-  adjacency const& a_;
+  graph::adjacency const& a_;
   M const& m_;
   tensor_uses const uses_;
   std::vector<found_stage> stages_;
@@ -71,7 +71,7 @@ template <stage_model M> class stage_exchange {
 
  public:
   /// `stages`: a partition whose quotient is acyclic, in a topological order of it.
-  stage_exchange(adjacency const& a, M const& m, std::vector<found_stage> stages)
+  stage_exchange(graph::adjacency const& a, M const& m, std::vector<found_stage> stages)
       : a_(a), m_(m), uses_(m.tensors(), m.operators()), stages_(std::move(stages)), at_(idx(m.operators())) {
     std::vector<double> known(idx(m.operators()));
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -115,7 +115,7 @@ template <stage_model M> class stage_exchange {
     double heat = hot;
     for (int i = 0; i < steps && stages > 1; ++i) {
       if (i % 256 == 0) heat = hot * std::pow(cold, static_cast<double>(i) / steps);
-      u64 const draw = mix(seed + static_cast<u64>(i));
+      u64 const draw = core::mix(seed + static_cast<u64>(i));
       int const v = static_cast<int>((draw & 0xffffffff) % static_cast<u64>(m_.operators())),
                 from = at_[idx(v)];
       int low = 0, high = stages - 1;
@@ -127,7 +127,7 @@ template <stage_model M> class stage_exchange {
       move(v, to);
       double delta = 0;
       for (auto [s, t] : change_) delta += over(time_[idx(s)] + t) - over(time_[idx(s)]);
-      if (delta > 0 && static_cast<double>(mix(draw) >> 11) * 0x1p-53 >= std::exp(-delta / heat)) {
+      if (delta > 0 && static_cast<double>(core::mix(draw) >> 11) * 0x1p-53 >= std::exp(-delta / heat)) {
         at_[idx(v)] = from;
         continue;
       }

@@ -60,7 +60,7 @@ template <stage_model M> stage_result with_stages(M const& m, stage_result found
 
 /// Schedules and unrolls pipelines, each once: what their steps take when simulated, and whether they fit
 /// into memory.
-template <cost_model C> class program_judge final : public step_judge {
+template <cost::cost_model C> class program_judge final : public step_judge {
  public:
   struct program_of {
     stage_result stages;
@@ -79,7 +79,7 @@ template <cost_model C> class program_judge final : public step_judge {
   std::vector<i64> room_;
   std::vector<program_of> all_;
   int best_ = -1;
-  thread_pool workers_;
+  core::thread_pool workers_;
 
   static constexpr int at_once = 4;        // programs
   static int members(int threads) {
@@ -95,7 +95,7 @@ template <cost_model C> class program_judge final : public step_judge {
   void unroll_all(std::vector<stage_result const*> const& found) {
     std::vector<program_of> made(found.size());
     std::vector<std::optional<program>> programs(found.size());
-    std::vector<task_prices> prices(found.size());
+    std::vector<simulation::task_prices> prices(found.size());
     auto const attempt = [&](std::size_t i, auto const& f) {
       if (made[i].refused) return;
       try { f(made[i]); } catch (error const& e) { made[i].refused = e; }
@@ -117,11 +117,11 @@ template <cost_model C> class program_judge final : public step_judge {
       std::size_t const i = idx(k);
       graph_stage_options const& asked = model_.options();
       attempt(i, [&](program_of& p) {
-        programs[i] = unroll(pipeline_pass(forward_, p.plan, asked.loss), {asked.scratch.rule});
+        programs[i] = unroll(passes::pipeline_pass(forward_, p.plan, asked.loss), {asked.scratch.rule});
       });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
-      attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
+      attempt(i, [&](program_of&) { prices[i] = simulation::price(*programs[i], on_, model_.prices()); });
     workers_.run(n, [&](int k, int) {
       std::size_t const i = idx(k);
       attempt(i, [&](program_of& p) {
@@ -218,7 +218,7 @@ template <cost_model C> class program_judge final : public step_judge {
 /// `model`: of this graph on this machine; loss, optimizer and size of numbers are its own. Throws `error` as
 /// `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
 /// O(levels * find_stages + tried * unrolling), each as often as searches are made.
-template <topology G, cost_model C>
+template <graph::topology G, cost::cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on,
                          graph_stages<C> const& model, stage_options const& o = {},
                          schedule_kind kind = schedule_kind::one_f_one_b, int most = 12) {

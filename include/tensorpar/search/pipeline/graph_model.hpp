@@ -44,7 +44,7 @@ namespace tensorpar::search {
 /// kinds the slowest device of a group counts.
 /// Not safe to share between threads: remembers prices.
 template <class C> class graph_stages {
-  static_assert(cost_model_lack<C>::value);
+  static_assert(cost::cost_model_lack<C>::value);
   training_graph t_;
   machine on_;
   C cost_;
@@ -78,7 +78,8 @@ template <class C> class graph_stages {
 
   /// A value's part: so many samples, tensor-parallel part 1/t where node u runs over the operator's split
   /// loop.
-  shape part(int u, std::size_t port, bool result, i64 samples, int t, iteration_space const& space) const {
+  shape part(int u, std::size_t port, bool result, i64 samples, int t,
+             ir::iteration_space const& space) const {
     int const x = result ? node(u).out[port] : node(u).in[port];
     shape s = t_.graph.type(x);
     for (int d = 0; d < s.rank; ++d)
@@ -93,40 +94,43 @@ template <class C> class graph_stages {
     return s;
   }
   double seconds(int u, i64 samples, int t, device_kind const& on) const {
-    iteration_space const space = space_of(t_.graph, u);
-    pool<shape> in, out;
+    ir::iteration_space const space = ir::space_of(t_.graph, u);
+    core::pool<shape> in, out;
     for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
     for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
-    return tensorpar::detail::ask(
-        cost_,
-        compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
+    cost::compute_query const q{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()},
+                                o_.scalar_bytes, on};
+    return cost::detail::ask(cost_, q);
   }
   double seconds_to_add(shape const& s, device_kind const& on) const {
     shape const both[2] = {s, s};
-    return tensorpar::detail::ask(
-        cost_, compute_query{any_op(add{}), {both, 2}, {both, 1}, o_.scalar_bytes, on});
+    return cost::detail::ask(
+        cost_, cost::compute_query{op::any_op(add{}), {both, 2}, {both, 1}, o_.scalar_bytes, on});
   }
-  double collective(reshard_kind kind, shape const& s, int first, int n, int stride, int dim) const {
+  double collective(ir::reshard_kind kind, shape const& s, int first, int n, int stride, int dim) const {
     if (n < 2) return 0;
-    auto lay = [&](part_kind k) { return layout{first, {{k, k == part_kind::shard ? dim : -1, n, stride}}}; };
-    reshard_step step;
+    auto lay = [&](ir::part_kind k) {
+      return ir::layout{first, {{k, k == ir::part_kind::shard ? dim : -1, n, stride}}};
+    };
+    ir::reshard_step step;
     step.kind = kind;
-    step.from_dim = kind == reshard_kind::all_gather ? dim : -1;
+    step.from_dim = kind == ir::reshard_kind::all_gather ? dim : -1;
     step.group = {{n, stride}};
-    step.before = lay(kind == reshard_kind::all_reduce ? part_kind::partial : part_kind::shard);
-    step.after = lay(part_kind::replicate);
-    return tensorpar::detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
+    step.before = lay(kind == ir::reshard_kind::all_reduce ? ir::part_kind::partial : ir::part_kind::shard);
+    step.after = lay(ir::part_kind::replicate);
+    return cost::detail::ask(cost_, cost::reshard_query{step, s, o_.scalar_bytes, on_});
   }
   /// Where collectives among n devices, a power of two, are priced in a stage on devices from `first` on.
   int place(int n, int first) const {
     return uniform_ ? worst_[idx(std::bit_width(static_cast<unsigned>(n)) - 1)] : first;
   }
   bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
-  double bytes(int x) const { return bytes_of(t_.graph.type(x), o_.scalar_bytes); }
+  double bytes_of(shape const& s) const { return cost::bytes_of(s, o_.scalar_bytes); }
+  double bytes(int x) const { return bytes_of(t_.graph.type(x)); }
 
   i64 split_units(int v) const {
-    iteration_space const space = space_of(t_.graph, v);
-    node_loop const* const l = space.find(split_[idx(v)]);
+    ir::iteration_space const space = ir::space_of(t_.graph, v);
+    ir::node_loop const* const l = space.find(split_[idx(v)]);
     return l ? l->units : 1;
   }
 
@@ -209,7 +213,7 @@ template <class C> class graph_stages {
   /// The loop of operator v along which samples run, or '\0'.
   char batch_loop(int v) const {
     graph_node const& n = node(v);
-    for (node_loop const& l : space_of(t_.graph, v).loops)
+    for (ir::node_loop const& l : ir::space_of(t_.graph, v).loops)
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (l.in[k] >= 0 && batch_.is_batch(n.in[k], l.in[k])) return l.letter;
     return '\0';
@@ -229,13 +233,12 @@ template <class C> class graph_stages {
         double const s = seconds(u, samples, t, k);
         bool const adds = node(u).phase == step_phase::backward && node(u).op.template is<add>();
         if (node(u).phase != step_phase::update && !adds) b.least += s;
-        (u == v                                      ? b.forward
-         : node(u).phase == step_phase::update       ? b.update
-         : for_weights_[idx(u)] ? b.weights
-                                                     : b.backward) += s;
-        iteration_space const space = space_of(t_.graph, u);
+        (u == v                                ? b.forward
+         : node(u).phase == step_phase::update ? b.update
+         : for_weights_[idx(u)]                ? b.weights : b.backward) += s;
+        ir::iteration_space const space = ir::space_of(t_.graph, u);
         for (std::size_t slot = 0; slot < node(u).out.size(); ++slot) {
-          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space), o_.scalar_bytes);
+          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space));
           if (u == v) b.result += made;
           else if (node(u).phase == step_phase::backward && for_weights_[idx(u)])
             b.fresh = std::max(b.fresh, made);
@@ -245,18 +248,16 @@ template <class C> class graph_stages {
       }
     }
     bool const split = t > 1 && split_[idx(v)] && split_units(v) % t == 0;
-    stage_work w;
-    w.forward = b.forward;
-    w.backward = b.backward;
-    w.weights = b.weights;
+    stage_work w{.forward = b.forward, .backward = b.backward, .weights = b.weights};
     if (split) {
-      iteration_space const space = space_of(t_.graph, v);
-      node_loop const& l = *space.find(split_[idx(v)]);
-      w.forward += collective(reshard_kind::all_gather, part(v, 0, true, samples, 1, space), place(t, f), t,
-                              1, l.out.front());
+      ir::iteration_space const space = ir::space_of(t_.graph, v);
+      ir::node_loop const& l = *space.find(split_[idx(v)]);
+      auto const moved = [&](ir::reshard_kind kind, bool result, int dim) {
+        return collective(kind, part(v, 0, result, samples, 1, space), place(t, f), t, 1, dim);
+      };
+      w.forward += moved(ir::reshard_kind::all_gather, true, l.out.front());
       if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
-        w.backward +=
-            collective(reshard_kind::all_reduce, part(v, 0, false, samples, 1, space), place(t, f), t, 1, -1);
+        w.backward += moved(ir::reshard_kind::all_reduce, false, -1);
     }
     // every micro-batch but the first adds its gradients to those before it
     double const sums = 1 - static_cast<double>(c.micro_batch) / static_cast<double>(o_.mini_batch);
@@ -271,9 +272,9 @@ template <class C> class graph_stages {
       int const gradient = t_.gradient[idx(x)];
       if (gradient < 0) continue;                           // the loss does not reach it
       shape s = t_.graph.type(x);
-      if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
+      if (split) s = part(v, k, false, samples, t, ir::space_of(t_.graph, v));
       s.type = t_.graph.type(gradient).type;
-      w.once += collective(reshard_kind::all_reduce, s, place(c.devices(), f), c.data, t, -1);
+      w.once += collective(ir::reshard_kind::all_reduce, s, place(c.devices(), f), c.data, t, -1);
       w.weights += sums * seconds_to_add(s, on_.kinds[idx(device)]);
     }
     w.once += b.update / (c.shard_optimizer ? c.data : 1);
@@ -302,8 +303,8 @@ template <class C> class graph_stages {
     return known_.at(key_of(v, c, first)).least;
   }
   /// The sharding of operator v in a stage that runs so.
-  sharding sharding_of(int v, stage_choice const& c, int first) const {
-    sharding x{first, {}};
+  ir::sharding sharding_of(int v, stage_choice const& c, int first) const {
+    ir::sharding x{first, {}};
     if (c.data > 1) x.axes.push_back({batch_loop(v), c.data, c.tensor});
     if (c.tensor > 1) x.axes.push_back({split_loop(v, c.tensor), c.tensor, 1});
     return x;
@@ -317,8 +318,8 @@ template <class C> class graph_stages {
           return sharding_of(v, p.choice, p.first);
         },
         [&](int s) { return places[idx(s)].choice.micro_batch < o_.mini_batch; },
-        [&](reshard_step const& step, shape const& s) {
-          return tensorpar::detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
+        [&](ir::reshard_step const& step, shape const& s) {
+          return cost::detail::ask(cost_, cost::reshard_query{step, s, o_.scalar_bytes, on_});
         });
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {

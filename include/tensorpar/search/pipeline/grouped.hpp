@@ -19,9 +19,9 @@ template <stage_model M> class grouped_stages {
   /// `group_of` numbers every operator's group, 0 to the greatest number, none empty. Keeps a reference to
   /// the model.
   /// Throws `error` if sizes differ, a number is left out, or groups wait for each other.
-  template <topology G>
+  template <graph::topology G>
   grouped_stages(G const& graph, M const& m, std::vector<int> const& group_of) : m_(&m), group_of_(group_of) {
-    adjacency const& a = tensorpar::detail::as_adjacency(graph);
+    graph::adjacency const& a = graph::detail::as_adjacency(graph);
     if (static_cast<int>(group_of.size()) != m.operators() || a.node_count() != m.operators())
       throw error("groups of " + std::to_string(group_of.size()) + " operators", "grouped_stages",
                   std::to_string(m.operators()) + " numbers");
@@ -50,7 +50,7 @@ template <stage_model M> class grouped_stages {
       std::sort(key.begin(), key.end());
       kind_.push_back(kinds.try_emplace(std::move(key), g).first->second);
     }
-    if (auto const cycle = find_cycle(before_); !cycle.empty())
+    if (auto const cycle = graph::find_cycle(before_); !cycle.empty())
       throw error("group " + std::to_string(cycle.front()) + " waits for itself", "grouped_stages",
                   "groups whose quotient is acyclic");
     for (stage_tensor const& t : m.tensors()) {
@@ -102,8 +102,9 @@ template <stage_model M> class grouped_stages {
 /// Groups: operators in a row, each the only one before and after its neighbour, joined while together they
 /// take at most `share` of the bottleneck's bound on the choice that is fastest for one operator. share 0:
 /// every operator alone. O(operators * choices).
-template <topology G, stage_model M> std::vector<int> light_chains(G const& graph, M const& m, double share) {
-  adjacency const& a = tensorpar::detail::as_adjacency(graph);
+template <graph::topology G, stage_model M>
+std::vector<int> light_chains(G const& graph, M const& m, double share) {
+  graph::adjacency const& a = graph::detail::as_adjacency(graph);
   std::vector<detail::stage_batching> batchings;
   for (i64 b : detail::usual_micro_batches(m.own_batch(), m.mini_batch())) batchings.push_back({b, 1});
   double const most = share * detail::bottleneck_bound(m, batchings);
@@ -111,7 +112,7 @@ template <topology G, stage_model M> std::vector<int> light_chains(G const& grap
   c.micro_batch = batchings.back().micro_batch;
   std::vector<int> r(idx(m.operators()), -1);
   std::vector<double> weight;
-  for (int v : topological_order(a)) {
+  for (int v : graph::topological_order(a)) {
     double const w = m.work(v, c, 0).per_sample(c.micro_batch, m.mini_batch());
     auto const before = a.predecessors(v);
     int& mine = r[idx(v)];
@@ -132,7 +133,7 @@ template <topology G, stage_model M> std::vector<int> light_chains(G const& grap
 /// `find_stages` over groups, answered in operators. `bound` and `gap` are those of the ungrouped operators,
 /// so the gap includes all that grouping may have lost; `family_bound` and `every_partition` speak of
 /// partitions of groups. Throws as `grouped_stages` and `find_stages` do.
-template <topology G, stage_model M>
+template <graph::topology G, stage_model M>
 stage_result find_stages_grouped(G const& graph, M const& m, std::vector<int> const& group_of,
                                  stage_options const& o = {}) {
   grouped_stages<M> const coarse(graph, m, group_of);

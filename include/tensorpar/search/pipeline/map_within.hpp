@@ -31,7 +31,7 @@ inline mapping_problem problem_of(mapping_problem p, std::vector<int> const& ope
   p.set_of = std::move(set_of);
   p.names = std::move(names);
   p.pairs = std::move(pairs);
-  p.tree = binary(line_of(order), sp_shape::left);
+  p.tree = graph::binary(line_of(order), graph::sp_shape::left);
   p.relaxed = false;
   return p;
 }
@@ -54,7 +54,7 @@ struct mapped_stages {
 /// `o`: loss, optimizer, limits of shardings, scalar bytes; the rest is not looked at. Throws `error` where
 /// the plan is not of this graph or has no pipeline, and as `rebatch` and `differentiate` do. Per stage as
 /// `optimize` of the whole graph on the stage's devices.
-template <cost_model M>
+template <cost::cost_model M>
 mapped_stages map_within(computation_graph const& forward, plan p, M const& model,
                          search_options const& o = {}) {
   require_feasible(p);
@@ -72,14 +72,14 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
     machine const on = detail::part_of(p.cluster, group);
     int const times = line.micro_batches(static_cast<int>(s));
     training_options const trained{o.loss, o.optimizer, times, p.reduction};
-    training_graph const t = differentiate(rebatch(forward, stage.micro_batch / line.unit), trained);
+    training_graph const t = differentiate(ir::rebatch(forward, stage.micro_batch / line.unit), trained);
     choice_book<M> book(on, model, objective_options{group.count, o.scalar_bytes, times});
     detail::objective_builder<M> build(t, book);
     mapping_problem const problem =
         detail::problem_of(build.make(o.shardings ? *o.shardings : usual_limits(group.count)), stage.nodes);
     assignment now;
     for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-      sharding x = p.nodes[idx(stage.nodes[i])].sharding;
+      ir::sharding x = p.nodes[idx(stage.nodes[i])].sharding;
       x.start -= group.first;
       now.push_back(find_choice(problem, static_cast<int>(i), x));
     }
@@ -90,7 +90,7 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
     if (!m.found() || m.cost.seconds >= r.before.back() * (1 - 1e-9)) continue;
     r.after.back() = m.cost.seconds;
     for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-      sharding x = problem.choices(static_cast<int>(i)).shardings[idx(m.choices[i])];
+      ir::sharding x = problem.choices(static_cast<int>(i)).shardings[idx(m.choices[i])];
       x.start += group.first;
       p.nodes[idx(stage.nodes[i])].sharding = std::move(x);
     }
@@ -99,7 +99,7 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
   return r;
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> map_within(computation_graph const&, plan, M const&, search_options const& = {});
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> map_within(computation_graph const&, plan, M const&, search_options const& = {});
 
 }  // namespace tensorpar::search

@@ -44,14 +44,14 @@ template <stage_model M> class downset_stages {
   }
   stage_choice const& choice(int w) const { return ways_[idx(w)]; }
   int ways() const { return static_cast<int>(ways_.size()); }
-  stage_way way(int w) const { return {choice(w).devices(), 1, w, 1}; }
+  graph::stage_way way(int w) const { return {choice(w).devices(), 1, w, 1}; }
   int tables() const { return ways(); }
   double work(int t, int v) const {
     return work_[idx(t)][idx(v)].per_sample(samples_,
                                                                                       m_.mini_batch());
   }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const {
+  graph::net_charge charge(int t, int h) const {
     double const bytes = uses_.tensor(net_tensor_[idx(h)]).bytes;
     auto price = [&](stage_border const& b) {
       return m_.transfer(b, choice(t), 0).per_sample(samples_, m_.mini_batch());
@@ -68,11 +68,11 @@ template <stage_model M> class downset_stages {
     return k % 2 ? w.kept : w.fixed;
   }
   i64 in_flight(int later) const { return std::min(m_.mini_batch(), samples_ * (later + 1)); }
-  std::array<measure_limit, 1> limits(int w, int later, double) const {
+  std::array<graph::measure_limit, 1> limits(int w, int later, double) const {
     return {{{2 * w, 2 * w + 1, 1, static_cast<double>(in_flight(later)),
               m_.capacity(0, choice(w).devices()) * (1 + 1e-9)}}};
   }
-  double seconds(downset_stage const& s, int w, int later) const {
+  double seconds(graph::downset_stage const& s, int w, int later) const {
     double bytes = s.sum(2 * w) + s.sum(2 * w + 1) * static_cast<double>(in_flight(later));
     double const room = m_.capacity(0, choice(w).devices());
     if (bytes > room) return infinity;
@@ -108,7 +108,7 @@ template <stage_model M> bool sends_cheaply(M const& m, i64 micro_batch) {
 /// size. `bar`: no need to look for a bottleneck that is not below it. Precondition: m.uniform(). Throws
 /// `error` where the graph has more than `max_downsets` downsets, and where sending a tensor costs a stage
 /// more than receiving it.
-template <topology G, stage_model M>
+template <graph::topology G, stage_model M>
 std::optional<priced_stages> min_nested(G const& graph, M const& m, std::vector<i64> const& sizes,
                                           int max_downsets, bool by_iteration, bool sequential,
                                           double bar = infinity) {
@@ -117,12 +117,12 @@ std::optional<priced_stages> min_nested(G const& graph, M const& m, std::vector<
     downset_stages<M> const price(m, b);
     double const least = best ? std::min(bar, best->cost.bottleneck) : bar;
     if (price.ways() == 0 || (!by_iteration && bottleneck_bound(m, {{b, 1}}) >= least)) continue;
-    downset_pipeline const found = min_bottleneck(graph, price, max_downsets, 8192,
+    graph::downset_pipeline const found = graph::min_bottleneck(graph, price, max_downsets, 8192,
                                                     by_iteration ? infinity : least);
     if (!found.feasible) continue;
     priced_stages p;
     int first = 0;
-    for (downset_part const& s : found.stages) {
+    for (graph::downset_part const& s : found.stages) {
       p.stages.push_back({s.nodes, price.choice(s.way), first});
       first += price.choice(s.way).devices();
     }
@@ -133,10 +133,10 @@ std::optional<priced_stages> min_nested(G const& graph, M const& m, std::vector<
 }
 
 /// Has the graph at most so many downsets? Precondition: it is acyclic. O(that many * operators).
-template <topology G> bool has_few_downsets(G const& graph, int most) {
+template <graph::topology G> bool has_few_downsets(G const& graph, int most) {
   if (most < 1) return false;
   try {
-    return downset_lattice(graph, most).count() <= most;
+    return graph::downset_lattice(graph, most).count() <= most;
   } catch (error const&) {
     return false;
   }
@@ -146,7 +146,7 @@ template <topology G> bool has_few_downsets(G const& graph, int most) {
 /// sequence or as a graph of stages. Nothing where there is none, where devices are of several kinds, or
 /// where sending is dearer than receiving. Nothing, too, where the graph has more than `max_downsets`
 /// downsets.
-template <topology G, stage_model M>
+template <graph::topology G, stage_model M>
 std::optional<priced_stages> nested_below(G const& graph, M const& m, std::vector<i64> const& sizes,
                                           int max_downsets, double bar) {
   if (!m.uniform() || !std::all_of(sizes.begin(), sizes.end(), [&](i64 b) { return sends_cheaply(m, b); }))

@@ -28,7 +28,7 @@ class shared_weights {
   std::vector<std::vector<int>> readers_;
 
   struct summand {
-    layout where;
+    ir::layout where;
     int stage;
     bool joined;  // it is there after all passes only
   };
@@ -45,25 +45,28 @@ class shared_weights {
 
     graph_node const& node(int u) const { return t.graph.node(u); }
     int stage(int u) const { return of[idx(node(u).origin)]; }
-    layout operand(int u, int k) const {
-      return operand_layout(space_of(t.graph, u), node(u).letters, sharding_of(node(u).origin), k);
+    ir::layout operand(int u, int k) const {
+      return ir::operand_layout(ir::space_of(t.graph, u), node(u).letters, sharding_of(node(u).origin), k);
     }
-    double bytes(layout const& l, int x) const { return part_bytes(l, t.graph.type(x), scalar_bytes); }
-    double way(layout const& from, layout const& to, int x) const {
+    double bytes(ir::layout const& l, int x) const {
+      return cost::part_bytes(l, t.graph.type(x), scalar_bytes);
+    }
+    double way(ir::layout const& from, ir::layout const& to, int x) const {
       double sum = 0;
-      for (reshard_step const& s : reshard(from, to, t.graph.type(x))) sum += seconds(s, t.graph.type(x));
+      for (ir::reshard_step const& s : ir::reshard(from, to, t.graph.type(x)))
+        sum += seconds(s, t.graph.type(x));
       return sum;
     }
 
     /// From its home to the stages that read it; what lies in a stage's layout already is not moved again.
     void sharding_out(weight const& w) {
       int const home = stage(w.home);
-      std::vector<std::pair<int, layout>> have;
+      std::vector<std::pair<int, ir::layout>> have;
       for (auto const& [u, k] : w.reads) {
         int const s = stage(u);
-        layout l = operand(u, k);
+        ir::layout l = operand(u, k);
         if (s == home || std::find(have.begin(), have.end(), std::pair(s, l)) != have.end()) continue;
-        layout from = operand(w.home, w.operand);
+        ir::layout from = operand(w.home, w.operand);
         for (auto const& [where, x] : have)
           if (where == s) from = x;
         std::size_t const at = idx(s);
@@ -91,8 +94,9 @@ class shared_weights {
       graph_node const& n = node(v);
       int const s = stage(v);
       if (!n.op.is<add>() || n.in.size() != 2) {
-        layout l =
-            result_layout(space_of(t.graph, v), n.letters, sharding_of(n.origin), t.graph.value(x).slot);
+        ir::layout l =
+            ir::result_layout(ir::space_of(t.graph, v), n.letters, sharding_of(n.origin),
+                              t.graph.value(x).slot);
         if (s != stage(w.home)) r.bytes[idx(s)] += bytes(l, x);
         return {std::move(l), s, false};
       }
@@ -102,12 +106,12 @@ class shared_weights {
       std::size_t const at = idx(s);
       for (int k : {0, 1}) {
         summand const& y = k == 0 ? a : b;
-        layout const l = operand(v, k);
+        ir::layout const l = operand(v, k);
         if (!joined || y.stage == s) continue;  // inside of a stage: its own synchronisation
         r.join[at] += way(y.where, l, x);
         r.after[at] += bytes(l, x);
       }
-      return {result_layout(space_of(t.graph, v), n.letters, sharding_of(n.origin), 0), s, joined};
+      return {ir::result_layout(ir::space_of(t.graph, v), n.letters, sharding_of(n.origin), 0), s, joined};
     }
   };
 

@@ -11,7 +11,7 @@ namespace tensorpar::search::detail {
 /// The first loop that operator v's parameters share with its result and that carries no samples; '\0': none.
 inline char tensor_parallel_loop(computation_graph const& g, int v, batch_axes const& batch) {
   graph_node const& n = g.node(v);
-  for (node_loop const& l : space_of(g, v).loops) {
+  for (ir::node_loop const& l : ir::space_of(g, v).loops) {
     bool weight = false, samples = false;
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if (l.in[k] >= 0) {
@@ -32,10 +32,11 @@ template <class C>
 transfer_line transfer_line_to(int other, C const& cost, machine const& on, i64 scalar_bytes) {
   if (other < 1) return {};
   auto const seconds = [&](i64 elements) {
-    reshard_step step;
+    ir::reshard_step step;
     step.before = {0, {}};
     step.after = {other, {}};
-    return tensorpar::detail::ask(cost, reshard_query{step, shape{dim(elements)}, scalar_bytes, on});
+    return cost::detail::ask(cost, cost::reshard_query{step, shape{dim(elements)}, scalar_bytes,
+                                                                  on});
   };
   double const few = seconds(1), many = seconds(1 << 22);
   return {few, (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(scalar_bytes))};

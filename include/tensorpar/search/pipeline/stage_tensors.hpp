@@ -44,7 +44,7 @@ inline std::pair<std::vector<stage_tensor>, std::vector<double>> stage_tensors_o
     }
   for (int v = 0; v < t.forward_nodes; ++v)
     for (int x : t.graph.node(v).out) {
-      double const each = bytes_of(t.graph.type(x), scalar_bytes) / static_cast<double>(batch.own());
+      double const each = cost::bytes_of(t.graph.type(x), scalar_bytes) / static_cast<double>(batch.own());
       if (saved[idx(x)] && batch.has_batch(x)) kept[idx(v)] += each;
       if (!consumers[idx(x)].empty())
         tensors.push_back({v, each, consumers[idx(x)]});

@@ -114,8 +114,8 @@ best_stages best_sequential(M const& m, stage_options const& o, std::vector<int>
 /// Anneals from the best pipeline and, on equal devices, from one device per stage; what fits into memory is
 /// offered.
 template <stage_model M>
-void exchange_operators(adjacency const& a, M const& m, stage_options const& o, std::vector<int> const& line,
-                        best_stages& best, stage_statistics& count) {
+void exchange_operators(graph::adjacency const& a, M const& m, stage_options const& o,
+                        std::vector<int> const& line, best_stages& best, stage_statistics& count) {
   auto attempt = [&](std::vector<found_stage> const& from, u64 seed, double cold) {
     priced_stages p{stage_exchange<M>(a, m, from).run(o.exchanges, seed << 32, cold), {}};
     p.cost = cost_of(m, p.stages);
@@ -191,7 +191,7 @@ namespace detail {
 /// Looks at partitions into all up-sets that are given; `every`: there are no others, and stages may differ
 /// in their sizes, so that what is found is the best of all.
 template <stage_model M>
-void search_every(adjacency const& a, M const& m, stage_options const& o, std::vector<i64> const& some,
+void search_every(graph::adjacency const& a, M const& m, stage_options const& o, std::vector<i64> const& some,
                   std::vector<u64> const& sets, stage_tree const& tree, double fine, bool every,
                   best_stages& best, stage_result& r) {
   auto const batchings = batchings_of(m, o, some);
@@ -260,12 +260,12 @@ void search_every(adjacency const& a, M const& m, stage_options const& o, std::v
 /// asked about the eight and about the four least estimates for every size that the largest micro-batch of a
 /// pipeline had; its least step is the answer. Deterministic. Throws `error` for an empty or cyclic graph,
 /// and where the model's operators are not the graph's nodes.
-template <topology G, stage_model M>
+template <graph::topology G, stage_model M>
 stage_result find_stages(G const& graph, M const& m, stage_options const& o = {},
                          step_judge* judge = nullptr) {
   using namespace detail;
   constexpr int large = 512;  // operators: beyond, what costs most and gains least is left out
-  adjacency const& a = tensorpar::detail::as_adjacency(graph);
+  graph::adjacency const& a = graph::detail::as_adjacency(graph);
   stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "find_stages");
   auto const relaxed = stage_relaxation(a, m, sizes.back());

@@ -11,8 +11,8 @@ namespace tensorpar::search {
 
 /// The edges that a result was priced with: those of the graph and, for sequential planners, from each stage
 /// to the next.
-inline stage_edges edges_of(stage_result const& r) {
-  stage_edges e(r.cost.next.size());
+inline passes::stage_edges edges_of(stage_result const& r) {
+  passes::stage_edges e(r.cost.next.size());
   for (std::size_t s = 0; s < e.size(); ++s)
     for (int y : r.cost.next[s]) e[idx(y)].push_back(static_cast<int>(s));
   return e;
@@ -20,8 +20,8 @@ inline stage_edges edges_of(stage_result const& r) {
 
 /// Seconds of every stage's passes as the model prices them (transfers are part of the passes), for schedules
 /// and their simulation. Activation units are bytes of a micro-batch on each device.
-inline pipeline_costs costs_of(stage_result const& r) {
-  pipeline_costs c;
+inline simulation::pipeline_costs costs_of(stage_result const& r) {
+  simulation::pipeline_costs c;
   for (std::size_t s = 0; s < r.cost.work.size(); ++s) {
     stage_work const& w = r.cost.work[s];
     c.stages.push_back(
@@ -36,8 +36,9 @@ inline pipeline_costs costs_of(stage_result const& r) {
 /// Seconds of a step under 1F1B (kFkB where a stage has a k), simulated. O(passes). Throws `error` for sizes
 /// that no schedule can run.
 inline double simulated_step(stage_result const& r) {
-  stage_edges const e = edges_of(r);
-  return simulate_pipeline(k_f_k_b(r.pipeline, e, in_flight_samples(r.pipeline, e, in_flight_grouped)), e,
+  passes::stage_edges const e = edges_of(r);
+  return simulation::simulate_pipeline(k_f_k_b(r.pipeline, e,
+                                               in_flight_samples(r.pipeline, e, in_flight_grouped)), e,
                            costs_of(r))
       .makespan;
 }

@@ -13,7 +13,7 @@ namespace tensorpar::search {
 /// choice says, copies of the samples' loop `tensor` devices apart, parts of the operator side by side.
 /// `choices`: by stage. The pipeline may lack its order, which then is to be filled in
 /// (search/pipeline/schedules/microbatch.hpp). Optimizer and size of numbers are the model's. O(operators).
-template <cost_model C>
+template <cost::cost_model C>
 plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C> const& m,
              tensorpar::pipeline p, std::vector<stage_choice> const& choices) {
   plan r;
@@ -23,7 +23,7 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   r.scalar_bytes = m.options().scalar_bytes;
   if (int const loss = forward.output(m.options().loss); loss >= 0)
     r.reduction =
-        reduction_of(forward, loss, m.options().reduction, m.options().mini_batch > m.own_batch(), true);
+        ir::reduction_of(forward, loss, m.options().reduction, m.options().mini_batch > m.own_batch(), true);
   r.nodes.resize(forward.nodes.size());
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage_choice const& c = choices[s];

@@ -10,7 +10,7 @@ namespace tensorpar::search {
 /// Choice sets and pair costs by all that they depend on, for one machine, cost model and space of shardings.
 /// Operators that look alike, in this graph or another one, share them. Precondition: machine and cost model
 /// outlive it.
-template <cost_model M> class choice_book : public choice_sets<M> {
+template <cost::cost_model M> class choice_book : public choice_sets<M> {
   using base = choice_sets<M>;
   using base::columns_of, base::excess_, base::kinds_, base::layouts, base::prices_, base::slack_;
 
@@ -43,7 +43,7 @@ template <cost_model M> class choice_book : public choice_sets<M> {
     int const made = (*a.layouts.at({0, 0, true}))[idx(op)];
     return made == (*b.layouts.at({0, 0, false}))[idx(function)] &&
            a.function[idx(op)] <= b.own[idx(function)] &&
-           prices_.layout_of(made).degree(part_kind::partial) == 1;
+           prices_.layout_of(made).degree(ir::part_kind::partial) == 1;
   }
 
   /// What two operators of these sets exchange.

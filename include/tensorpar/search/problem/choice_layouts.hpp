@@ -27,7 +27,7 @@ struct objective_options {
 
 /// The shardings of every choice set and the layouts at its slots, each list made once and shared by sets
 /// that have it in common; what they take is for choice_sets to say.
-template <cost_model M> class choice_layouts {
+template <cost::cost_model M> class choice_layouts {
  public:
   mapping_tables tables;
 
@@ -52,12 +52,12 @@ template <cost_model M> class choice_layouts {
   /// What operators with the same loops and ranges share.
   struct sharding_list {
     std::string loops;                                        // that may be split
-    std::vector<sharding> shardings;
+    std::vector<ir::sharding> shardings;
     layout_lists lists;
   };
   /// What all operators of a choice set share.
   struct kind_of_group {
-    std::vector<iteration_space> spaces;
+    std::vector<ir::iteration_space> spaces;
     std::vector<std::string> letters;
     std::vector<char> update;                                 // by node
     std::shared_ptr<sharding_list> choices;
@@ -76,11 +76,11 @@ template <cost_model M> class choice_layouts {
   std::vector<kind_of_group> kinds_;
   std::map<std::vector<i64>, std::shared_ptr<sharding_list>> shardings_;   // by loops and ranges
 
-  std::shared_ptr<sharding_list> const& shardings_in(iteration_space const& space,
+  std::shared_ptr<sharding_list> const& shardings_in(ir::iteration_space const& space,
                                                  std::vector<device_range> const& ranges) {
     std::vector<i64> key;
     std::string loops;
-    for (node_loop const& l : space.loops) {
+    for (ir::node_loop const& l : space.loops) {
       if (l.units < 2) continue;
       loops.push_back(l.letter);
       key.insert(key.end(), {l.letter, l.units});
@@ -111,18 +111,18 @@ template <cost_model M> class choice_layouts {
     choice_set const& all = tables.sets[idx(set)];
     auto const& space = k.spaces[idx(s.local)];
     auto const& own = k.letters[idx(s.local)];
-    auto const id = [&](layout const& l) { return prices_.id(l); };
+    auto const id = [&](ir::layout const& l) { return prices_.id(l); };
     if (!in_parts(set, s.local)) {
       at->second = &k.choices->lists.at(all.shardings, k.choices->loops, space, own, s.port, s.result, id);
       return *at->second;
     }
     std::vector<int> list;
     for (int i = 0; i < all.count(); ++i) {
-      sharding const& c = all.shardings[idx(i)];
+      ir::sharding const& c = all.shardings[idx(i)];
       std::string const letters =
-          all.saving(i).zero != zero_stage::none ? sharded_letters(space, own, c) : own;
-      list.push_back(id(s.result ? result_layout(space, letters, c, s.port)
-                                 : operand_layout(space, letters, c, s.port)));
+          all.saving(i).zero != ir::zero_stage::none ? ir::sharded_letters(space, own, c) : own;
+      list.push_back(id(s.result ? ir::result_layout(space, letters, c, s.port)
+                                 : ir::operand_layout(space, letters, c, s.port)));
     }
     at->second = &k.choices->lists.add(std::move(list));
     return *at->second;

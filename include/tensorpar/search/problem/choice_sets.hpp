@@ -18,7 +18,7 @@
 namespace tensorpar::search {
 
 /// Choice sets by all that they depend on; see choice_book.
-template <cost_model M> class choice_sets : public choice_layouts<M> {
+template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
   using base = choice_layouts<M>;
 
  public:
@@ -44,7 +44,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     for (int v : flows.groups[idx(f)].nodes)
       updates = updates || t.graph.node(v).phase == step_phase::update;
     if (!o_.shard_updates || !updates) return whole;
-    int const parts = set_for(t, flows, f, ranges, {zero_stage::updates, false});
+    int const parts = set_for(t, flows, f, ranges, {ir::zero_stage::updates, false});
     int const set = set_id_({-1, whole, parts});
     if (set < static_cast<int>(tables.sets.size())) return set;
     choice_set c = tables.sets[idx(whole)];
@@ -73,7 +73,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     operator_group const& q = flows.groups[idx(f)];
     kind_of_group k;
     for (int v : q.nodes) {
-      k.spaces.push_back(space_of(t.graph, v));
+      k.spaces.push_back(ir::space_of(t.graph, v));
       k.letters.push_back(t.graph.node(v).letters);
       k.update.push_back(t.graph.node(v).phase == step_phase::update);
     }
@@ -81,7 +81,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     k.choices = shardings_in(k.spaces.front(), ranges);
     choice_set c;
     c.shardings = k.choices->shardings;
-    for (sharding const& s : c.shardings) c.sizes.push_back(static_cast<int>(s.size()));
+    for (ir::sharding const& s : c.shardings) c.sizes.push_back(static_cast<int>(s.size()));
     if (!(saving == choice_saving{})) c.savings.assign(c.shardings.size(), saving);
     tables.sets.push_back(std::move(c));
     kinds_.push_back(std::move(k));
@@ -154,7 +154,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
   double slack_ = infinity;                       // how much all operators may be above their least together
   interner set_id_;
 
-  double compute_seconds(any_op const& op, std::vector<shape> const& in, std::vector<shape> const& out,
+  double compute_seconds(op::any_op const& op, std::vector<shape> const& in, std::vector<shape> const& out,
                          int start, int size) const {
     double worst = 0;
     std::vector<char> asked(on_.kinds.size(), 0);
@@ -162,7 +162,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       auto const kind = idx(on_.device[idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
-      double const s = tensorpar::detail::ask(model_, compute_query{op,
+      double const s = cost::detail::ask(model_, cost::compute_query{op,
                                                          {in.data(), static_cast<int>(in.size())},
                                                          {out.data(), static_cast<int>(out.size())},
                                                          o_.scalar_bytes,
@@ -193,21 +193,21 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       for (std::size_t k = 0; k < node.out.size(); ++k)
         made.push_back(&layouts(set, {local, static_cast<int>(k), true}));
       bool const shared = on_.kinds.size() == 1 && !in_parts(set, local);      // equal parts on equal devices
-      auto const each = [&](any_op const& op, auto&& visit) {
+      auto const each = [&](op::any_op const& op, auto&& visit) {
         each_kind(shared ? &alike : nullptr, n, [&](std::size_t i) {
           in.clear();
           out.clear();
           for (std::size_t k = 0; k < node.in.size(); ++k)
-            in.push_back(part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
+            in.push_back(ir::part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
           for (std::size_t k = 0; k < node.out.size(); ++k)
-            out.push_back(part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
+            out.push_back(ir::part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
           return compute_seconds(op, in, out, c.shardings[i].start, c.sizes[i]);
         }, [&](std::size_t i, double seconds) { visit(i, times * seconds); });
       };
       kind_of_group& kind = kinds_[idx(set)];
       bool const forward = local == 0;
       if (forward && q.with_function) {
-        any_op both = node.op;
+        op::any_op both = node.op;
         both.op = q.with_function;
         each(both, [&](std::size_t, double x) { kind.function.push_back(x); });
       }
@@ -229,7 +229,8 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     }
     for (value_everywhere const& e : q.everywhere) {
       std::vector<int> const& have = layouts(set, e.from);
-      int const all = prices_.id(canonical(layout{0, {{part_kind::replicate, -1, on_.size(), 1}}}));
+      int const all = prices_.id(ir::canonical(ir::layout{0,
+                                                          {{ir::part_kind::replicate, -1, on_.size(), 1}}}));
       for (std::size_t i = 0; i < n; ++i) c.seconds[i] += prices_.seconds(e.shape_id, have[i], all);
     }
     add_bytes(t, set, q);
@@ -243,7 +244,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       std::vector<int> const& made = layouts(set, s);
       shape const whole = t.graph.type(t.graph.node(q.nodes[idx(s.local)]).out[idx(s.port)]);
       each_kind(on_.kinds.size() == 1 ? &alike_in(set) : nullptr, c.seconds.size(), [&](std::size_t i) {
-        shape const part = part_of(prices_.layout_of(made[i]), whole);
+        shape const part = ir::part_of(prices_.layout_of(made[i]), whole);
         return compute_seconds(add{}, {part, part}, {part}, c.shardings[i].start, c.sizes[i]);
       }, [&](std::size_t i, double seconds) { c.seconds[i] += (o_.micro_batches - 1) * seconds; });
     }
@@ -264,7 +265,8 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       each_kind(
           in_parts(set, s.local) ? nullptr : &alike_in(set), c.bytes.size(),
           [&](std::size_t i) { return prices_.bytes(l[i], g.type(x)); },
-          [&](std::size_t i, i64 b) { c.bytes[i] = saturating_add(c.bytes[i], saturating_mul(times, b)); });
+          [&](std::size_t i, i64 b) { c.bytes[i] = core::saturating_add(c.bytes[i],
+                                                                        core::saturating_mul(times, b)); });
     };
     auto const add = [&](int x, value_slot const& s, i64 times) {
       if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;

@@ -8,11 +8,11 @@ namespace tensorpar::search {
 
 
 /// By pair the entry of the tree where its operators first lie together. O(pairs * depth + tree).
-inline std::vector<int> meetings(sp_binary const& tree, std::vector<operator_pair> const& pairs) {
+inline std::vector<int> meetings(graph::sp_binary const& tree, std::vector<operator_pair> const& pairs) {
   // leaf: by operator, of which there are fewer
   std::vector<int> up(idx(tree.size()), -1), leaf(up.size(), -1), r;
   for (int i = 0; i < tree.size(); ++i) {
-    if (tree[i].kind == sp_kind::leaf) leaf[idx(tree[i].left)] = i;
+    if (tree[i].kind == graph::sp_kind::leaf) leaf[idx(tree[i].left)] = i;
     else up[idx(tree[i].left)] = up[idx(tree[i].right)] = i;
   }
   for (operator_pair const& q : pairs) {
@@ -46,7 +46,7 @@ inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment co
     auto const i = idx(a[idx(v)]);
     for (int k = 0; k < c.sizes[i]; ++k) {
       i64& on = b[idx(c.shardings[i].start + k)];
-      on = saturating_add(on, c.bytes[i]);
+      on = core::saturating_add(on, c.bytes[i]);
     }
   }
   return b;
@@ -73,7 +73,7 @@ class evaluator {
     std::vector<extent> r;
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
-      if (e.kind == sp_kind::leaf) {
+      if (e.kind == graph::sp_kind::leaf) {
         auto const c = idx(a[idx(e.left)]);
         int const first = p_.choices(e.left).shardings[c].start;
         r.push_back({first, first + p_.choices(e.left).sizes[c] - 1});
@@ -89,10 +89,10 @@ class evaluator {
     // some operator of every sub-tree starts where its range starts
     if (w.first != r.first || w.last >= r.first + r.count) return infinity;
     auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[idx(a[idx(e.left)])];
+    if (e.kind == graph::sp_kind::leaf) return p_.choices(e.left).seconds[idx(a[idx(e.left)])];
     double t = best(e.left, r, a, where);
     if (t < infinity) t += best(e.right, r, a, where);
-    if (e.kind == sp_kind::parallel)
+    if (e.kind == graph::sp_kind::parallel)
       for (auto const& [x, y] : divisions(r, p_.grain)) {
         if (where[idx(e.left)].first != x.first || where[idx(e.right)].first != y.first)
           continue;

@@ -42,7 +42,7 @@ struct operator_group {
   // gradients that updates read, of whichever operator: micro-batches' are added up here
   std::vector<value_slot> summed;
   // the operator that is the forward one and the function of its result in one
-  op_info const* with_function = nullptr;
+  op::op_info const* with_function = nullptr;
   bool apart = false;             // it is such a function: what it takes by itself is a matter of both
 };
 
@@ -150,7 +150,7 @@ class training_flows {
 
   /// Notes that a function may be computed with the operator that makes what it alone reads. Before anything
   /// is asked.
-  void activate(int op, int function, op_info const* both) {
+  void activate(int op, int function, op::op_info const* both) {
     groups[idx(op)].with_function = both;
     groups[idx(function)].apart = true;
     int const x = g_.node(op).out[0];
@@ -181,7 +181,7 @@ class training_flows {
     for (int v : q.nodes) {
       graph_node const& n = g_.node(v);
       key.push_back(static_cast<i64>(n.op.op->id));
-      key.insert(key.end(), n.op.attr, n.op.attr + max_attrs);
+      key.insert(key.end(), n.op.attr, n.op.attr + op::max_attrs);
       key.push_back(static_cast<i64>(n.phase) * 4096 + static_cast<i64>(n.in.size()) * 64 +
                     static_cast<i64>(n.out.size()));
       for (int x : n.in) {

@@ -18,7 +18,7 @@ class interner {
   std::vector<int> slots_ = std::vector<int>(64, -1);
 
   static u64 hash_of(std::vector<i64> const& key) {
-    hasher h;
+    core::hasher h;
     for (i64 x : key) h.add(x);
     return h.value();
   }
@@ -113,52 +113,52 @@ class triple_table {
 /// operators lead to it. The cost model is asked once for a step of a shape, however many reshards it is part
 /// of.
 /// Precondition: cost model and machine outlive it.
-template <cost_model M> class layout_prices {
+template <cost::cost_model M> class layout_prices {
   M const& model_;
   machine const& on_;
   i64 scalar_bytes_;
   interner layout_id_, shape_id_;
   std::vector<i64> key_;
-  std::vector<layout> layouts_;
-  std::vector<layout_extents> extents_;                 // of each
+  std::vector<ir::layout> layouts_;
+  std::vector<cost::layout_extents> extents_;                 // of each
   std::vector<shape> shapes_;
   triple_table known_;
   move_book moves_;
   std::vector<std::vector<double>> step_seconds_;       // shape -> step; below 0: not known
-  reshard_step whole_;                                     // what is done in one go, for the model to see
+  ir::reshard_step whole_;                                     // what is done in one go, for the model to see
   int whole_to_ = -1;                                   // where it leads
   interner place_id_;                                   // devices and groups of steps
   std::vector<int> place_;                              // step -> how its groups lie; -1: not known
-  std::vector<std::vector<group_levels>> lie_;
+  std::vector<std::vector<cost::group_levels>> lie_;
 
-  std::vector<group_axis> places_;
+  std::vector<ir::group_axis> places_;
   /// Which devices axes name, however they are written: by stride, and as one axis where one begins as
   /// another ends.
   void put_places() {
     std::sort(places_.begin(), places_.end(),
-              [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+              [](ir::group_axis const& a, ir::group_axis const& b) { return a.stride < b.stride; });
     std::size_t const first = key_.size();
-    for (group_axis const& a : places_) {
+    for (ir::group_axis const& a : places_) {
       std::size_t const n = key_.size();
       if (n > first && a.stride == key_[n - 1] * key_[n - 2]) key_[n - 2] *= a.degree;
       else key_.insert(key_.end(), {a.degree, a.stride});
     }
   }
   /// How a step's groups lie does not depend on shapes, and steps of many kinds and axes share it.
-  std::vector<group_levels> const& ways(int step) {
+  std::vector<cost::group_levels> const& ways(int step) {
     auto const i = idx(step);
     if (i >= place_.size()) place_.resize(i + 1, -1);
     if (place_[i] < 0) {
-      reshard_step const& m = moves_.step(step);
+      ir::reshard_step const& m = moves_.step(step);
       key_.assign(1, m.before.start);
       places_.clear();
-      for (layout_axis const& a : m.before.axes) places_.push_back({a.degree, a.stride});
+      for (ir::layout_axis const& a : m.before.axes) places_.push_back({a.degree, a.stride});
       put_places();
       key_.push_back(-1);
       places_ = m.group;
       put_places();
       place_[i] = place_id_(key_);
-      if (place_[i] == static_cast<int>(lie_.size())) lie_.push_back(ways_to_lie(m, on_));
+      if (place_[i] == static_cast<int>(lie_.size())) lie_.push_back(cost::ways_to_lie(m, on_));
     }
     return lie_[idx(place_[i])];
   }
@@ -168,8 +168,8 @@ template <cost_model M> class layout_prices {
     auto const i = idx(step);
     if (i >= known.size()) known.resize(i + 1, -1.0);
     if (known[i] < 0)
-      known[i] = tensorpar::detail::ask(
-          model_, reshard_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
+      known[i] = cost::detail::ask(
+          model_, cost::reshard_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
     return known[i];
   }
   double seconds_of_movement(int shape_id, int from, int to) {
@@ -181,8 +181,9 @@ template <cost_model M> class layout_prices {
       if (whole_to_ != to) whole_.after = layout_of(to);
       whole_to_ = to;
       auto const extents = [&](int i) { return &extents_[idx(i)]; };
-      return tensorpar::detail::ask(model_,
-                         reshard_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
+      return cost::detail::ask(model_,
+                         cost::reshard_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from),
+                                             extents(to)});
     }
     double t = 0;
     for (int k = 0; k < m.count; ++k) t += seconds_of_step(shape_id, s, m.first[k]);
@@ -194,10 +195,10 @@ template <cost_model M> class layout_prices {
       : model_(model), on_(on), scalar_bytes_(scalar_bytes) {}
 
   /// Precondition: canonical.
-  int id(layout const& l) {
+  int id(ir::layout const& l) {
     std::vector<i64>& k = key_;
     k.assign(1, l.start);
-    for (layout_axis const& a : l.axes) {
+    for (ir::layout_axis const& a : l.axes) {
       k.push_back(static_cast<i64>(a.kind) * 8 + a.dim);
       k.push_back(a.degree);
       k.push_back(a.stride);
@@ -216,9 +217,10 @@ template <cost_model M> class layout_prices {
     }
     return i;
   }
-  layout const& layout_of(int i) const { return layouts_[idx(i)]; }
+  ir::layout const& layout_of(int i) const { return layouts_[idx(i)]; }
   i64 bytes(int layout_id, shape const& s) const {
-    return saturating_mul(part_of(layout_of(layout_id), s).elements(), bytes_of(s.type, scalar_bytes_));
+    return core::saturating_mul(ir::part_of(layout_of(layout_id), s).elements(),
+                                bytes_of(s.type, scalar_bytes_));
   }
   std::size_t asked() const { return known_.size(); }
 

@@ -15,14 +15,14 @@ namespace detail {
 
 /// What a choice saves besides (program/passes/memory_pass.hpp).
 struct choice_saving {
-  zero_stage zero = zero_stage::none;
+  ir::zero_stage zero = ir::zero_stage::none;
   bool recompute = false;
   friend bool operator==(choice_saving const&, choice_saving const&) = default;
 };
 
 /// The choices of an operator; operators that look alike share one.
 struct choice_set {
-  std::vector<sharding> shardings;
+  std::vector<ir::sharding> shardings;
   std::vector<choice_saving> savings;   // of each; empty: none saves memory
   std::vector<int> sizes;               // devices of each
   // forward, backward, update and gradient synchronisation on the local shapes
@@ -75,7 +75,7 @@ struct problem_frame {
   std::vector<std::string> names;       // of operators, for reports
   std::vector<int> set_of;              // operator -> choice set
   std::vector<operator_pair> pairs;     // ascending, each pair of operators once
-  sp_binary tree;
+  graph::sp_binary tree;
   // the graph is not series-parallel: the tree orders more than the graph does
   bool relaxed = false;
 };
@@ -118,7 +118,8 @@ inline std::vector<std::pair<device_range, device_range>> divisions(device_range
 
 /// For every entry of a tree, the ranges in which it may have to be solved, ascending by (start, size).
 /// O(tree * ranges * divisions).
-inline std::vector<std::vector<device_range>> reachable_ranges(sp_binary const& t, int devices, int grain) {
+inline std::vector<std::vector<device_range>> reachable_ranges(graph::sp_binary const& t, int devices,
+                                                               int grain) {
   std::vector<std::vector<device_range>> r(idx(t.size()));
   auto const put = [](std::vector<device_range>& s, device_range x) {
     std::size_t i = 0;
@@ -127,12 +128,12 @@ inline std::vector<std::vector<device_range>> reachable_ranges(sp_binary const& 
   };
   r[idx(t.root())].push_back({0, devices});
   for (int i = t.root(); i >= 0; --i) {
-    if (t[i].kind == sp_kind::leaf) continue;
+    if (t[i].kind == graph::sp_kind::leaf) continue;
     auto const mine = r[idx(i)];
     for (device_range x : mine) {
       put(r[idx(t[i].left)], x);
       put(r[idx(t[i].right)], x);
-      if (t[i].kind == sp_kind::parallel)
+      if (t[i].kind == graph::sp_kind::parallel)
         for (auto const& [a, b] : divisions(x, grain)) {
           put(r[idx(t[i].left)], a);
           put(r[idx(t[i].right)], b);

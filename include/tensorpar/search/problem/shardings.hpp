@@ -50,14 +50,14 @@ inline std::pair<i64, i64> left_out_between(sharding_limits const& l, i64 room) 
 /// product-of-degrees devices of the room, the last axis innermost (stride 1). The order of axes matters on
 /// hierarchical machines. Canonical order: one device first, then depth first by loop (as the notation lists
 /// them, replicas last) and degree. O(result).
-inline std::vector<sharding> legal_shardings(iteration_space const& s, int start, int room, int machine,
-                                         sharding_limits const& l = {}) {
+inline std::vector<ir::sharding> legal_shardings(ir::iteration_space const& s, int start, int room,
+                                                 int machine, sharding_limits const& l = {}) {
   bool const any = machine <= l.any_size_up_to;
   auto const [low, high] = left_out_between(l, room);
   auto const between = [&, low = low, high = high](i64 d) { return d > low && d < high; };
   struct letter { char c; std::vector<i64> degrees; };
   std::vector<letter> letters;
-  for (node_loop const& p : s.loops) {
+  for (ir::node_loop const& p : s.loops) {
     if (p.units < 2) continue;
     letters.push_back({p.letter, {}});
     for (i64 d = 2; d <= room && d <= p.units; ++d)
@@ -68,8 +68,8 @@ inline std::vector<sharding> legal_shardings(iteration_space const& s, int start
     for (i64 d = 2; d <= room; ++d)
       if ((any || machine % d == 0 || (d & (d - 1)) == 0) && !between(d)) letters.back().degrees.push_back(d);
   }
-  std::vector<sharding> r;
-  std::vector<mesh_axis> axes;
+  std::vector<ir::sharding> r;
+  std::vector<ir::mesh_axis> axes;
   std::vector<char> used(letters.size(), 0);
   auto const is_power = [room](i64 size) {
     return size <= room && room < 2 * size && (size & (size - 1)) == 0;
@@ -78,8 +78,8 @@ inline std::vector<sharding> legal_shardings(iteration_space const& s, int start
   auto const put = [&](i64 size) {
     if (!allows_size(l, size, room, machine) && !is_power(size)) return;
     if (size == room)
-      full = full || std::none_of(axes.begin(), axes.end(), [](mesh_axis const& a) { return !a.letter; });
-    sharding x{start, axes};
+      full = full || std::none_of(axes.begin(), axes.end(), [](ir::mesh_axis const& a) { return !a.letter; });
+    ir::sharding x{start, axes};
     i64 stride = 1;
     for (std::size_t k = x.axes.size(); k-- > 0;) { x.axes[k].stride = stride; stride *= x.axes[k].degree; }
     r.push_back(std::move(x));
@@ -100,7 +100,7 @@ inline std::vector<sharding> legal_shardings(iteration_space const& s, int start
     }
   };
   extend(extend, 1);
-  if (full) std::erase_if(r, [&](sharding const& x) { return !allows_size(l, x.size(), room, machine); });
+  if (full) std::erase_if(r, [&](ir::sharding const& x) { return !allows_size(l, x.size(), room, machine); });
   return r;
 }
 

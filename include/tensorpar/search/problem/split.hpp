@@ -219,7 +219,7 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
                               : learns_here               ? value_role::parameter
                                                           : value_role::input;
       // anchors may read one twice
-      int const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : init::zeros);
+      int const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : op::init::zeros);
       p.value.resize(p.graph.values.size(), -1);
       p.value[idx(y)] = x;
       // what an anchor reads of a parameter that lives elsewhere is no home for its readers here

@@ -29,7 +29,8 @@ inline std::vector<op_strategy> op_strategies(mapping_problem const& p, assignme
   return r;
 }
 /// The choice that is this sharding and saves this, or -1 if the space has it not. O(choices).
-inline int find_choice(mapping_problem const& p, int v, sharding const& s, choice_saving const& what = {}) {
+inline int find_choice(mapping_problem const& p, int v, ir::sharding const& s,
+                       choice_saving const& what = {}) {
   for (int i = 0; i < p.choices(v).count(); ++i)
     if (p.choices(v).shardings[idx(i)] == s && p.choices(v).saving(i) == what) return i;
   return -1;
@@ -56,9 +57,9 @@ inline std::string batch_loops(computation_graph const& g, int operators) {
     if (g.values[x].role == value_role::input && g.values[x].type.rank > 0) axis[x] = 0;
   std::string r;
   for (int v = 0; v < operators; ++v) {
-    iteration_space const s = space_of(g, v);
-    node_loop const* batch = nullptr;
-    for (node_loop const& l : s.loops)
+    ir::iteration_space const s = ir::space_of(g, v);
+    ir::node_loop const* batch = nullptr;
+    for (ir::node_loop const& l : s.loops)
       for (std::size_t k = 0; k < g.node(v).in.size() && !batch; ++k)
         if (int const a = axis[idx(g.node(v).in[k])]; a >= 0 && l.in[k] == a) batch = &l;
     r.push_back(batch ? batch->letter : '\0');
@@ -105,7 +106,7 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
     batch_of[idx(p.set_of[idx(v)])] = batch[idx(v)];
   for (i64 d = p.devices; d > 1; --d) {
     auto const keep = [&](int set, int i) {
-      sharding const& s = p.sets[idx(set)].shardings[idx(i)];
+      ir::sharding const& s = p.sets[idx(set)].shardings[idx(i)];
       return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d &&
              (!s.axes[0].letter || s.axes[0].letter != batch_of[idx(set)]);
     };

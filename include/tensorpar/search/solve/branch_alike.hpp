@@ -13,7 +13,7 @@ namespace tensorpar::search::detail {
 /// What is asked; all of it outlives the answer.
 struct branch_problem {
   mapping_tables const* tables;
-  sp_binary const* tree;
+  graph::sp_binary const* tree;
   std::vector<int> const* set_of;
   std::vector<operator_pair> const* pairs;
   int devices, grain;
@@ -45,9 +45,9 @@ class branch_likeness {
   static constexpr int max_compared = 4096;
 
   void describe(int e, int whole, int f, int x, std::vector<int>& key) const {
-    sp_binary::entry const& n = (*p_.tree)[e];
+    graph::sp_binary::entry const& n = (*p_.tree)[e];
     key.push_back(static_cast<int>(n.kind));
-    if (n.kind != sp_kind::leaf) {
+    if (n.kind != graph::sp_kind::leaf) {
       describe(n.left, whole, f, x, key);
       describe(n.right, whole, f, x, key);
       return;
@@ -85,7 +85,7 @@ class branch_likeness {
         met_(p.set_of->size()) {
     auto const visit = [&](auto const& self, int e) -> void {
       int const first = static_cast<int>(op_at_.size());
-      if (sp_binary::entry const& n = (*p_.tree)[e]; n.kind == sp_kind::leaf) {
+      if (graph::sp_binary::entry const& n = (*p_.tree)[e]; n.kind == graph::sp_kind::leaf) {
         if (n.left < static_cast<int>(place_.size())) place_[idx(n.left)] = first;
         op_at_.push_back(n.left);
       } else {
@@ -99,7 +99,7 @@ class branch_likeness {
       operator_pair const& q = (*p.pairs)[k];
       met_[idx(q.first)].push_back({place(q.second), q.rows});
       met_[idx(q.second)].push_back({place(q.first), q.cols});
-      if ((*p.tree)[where[k]].kind == sp_kind::parallel) continue;
+      if ((*p.tree)[where[k]].kind == graph::sp_kind::parallel) continue;
       bool const ascending = place(q.first) < place(q.second);
       links_[idx(q.first)].push_back({q.second, q.cost, q.rows, q.cols, true, ascending});
       links_[idx(q.second)].push_back({q.first, q.cost, q.rows, q.cols, false, !ascending});

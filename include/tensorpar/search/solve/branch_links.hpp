@@ -35,7 +35,7 @@ class branch_links {
       pair_[{q.first, q.second}] = static_cast<int>(k);
       pair_cost const& c = p.tables->costs[idx(q.cost)];
       // of branches that stand side by side: left out
-      if (kind(where[k]) == sp_kind::parallel) continue;
+      if (kind(where[k]) == graph::sp_kind::parallel) continue;
       bool const rows = like_.place(q.first) < like_.place(q.second);
       auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
       if (fresh) {
@@ -53,7 +53,7 @@ class branch_links {
   bool fits(int v, int c, device_range r) const {
     return choices(v).shardings[idx(c)].start == r.first && choices(v).sizes[idx(c)] <= r.count;
   }
-  sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
+  graph::sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
   int op_of(int e) const { return (*p_.tree)[e].left; }
 
   /// What two operators exchange, if anything.

@@ -81,9 +81,9 @@ class branch_mapper : branch_links {
     }
     points made;
     if (left_ < 0) {
-    } else if (kind(e) == sp_kind::leaf) {
+    } else if (kind(e) == graph::sp_kind::leaf) {
       made = alone(op_of(e), r, f, fc, x, xc);
-    } else if (kind(e) == sp_kind::parallel) {
+    } else if (kind(e) == graph::sp_kind::parallel) {
       int const a = (*p_.tree)[e].left, b = (*p_.tree)[e].right;
       std::vector<branch_frontier::composition> some;
       i64 pairs = 0;
@@ -115,7 +115,7 @@ class branch_mapper : branch_links {
   }
 
   std::vector<int> elements(int e) const {
-    if (kind(e) != sp_kind::series) return {e};
+    if (kind(e) != graph::sp_kind::series) return {e};
     std::vector<int> r = elements((*p_.tree)[e].left), s = elements((*p_.tree)[e].right);
     r.insert(r.end(), s.begin(), s.end());
     return r;
@@ -216,14 +216,14 @@ class branch_mapper : branch_links {
     std::vector<int> forks;                                // after it
     std::vector<points> now(1, points{{0, 0, -1}});        // before the first operator there is one state
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (kind(parts[k]) != sp_kind::leaf) {
+      if (kind(parts[k]) != graph::sp_kind::leaf) {
         forks.push_back(parts[k]);
         continue;
       }
       int const v = op_of(parts[k]);
       // what comes next is counted when it is reached, and x and the last forks by who ends the chain
       std::size_t n = k + 1;
-      while (n < parts.size() && kind(parts[n]) != sp_kind::leaf) ++n;
+      while (n < parts.size() && kind(parts[n]) != graph::sp_kind::leaf) ++n;
       bool const ends = n >= parts.size();
       auto const counted = [&](int u) {
         if (u == f || (ends ? u == x : u == op_of(parts[n]))) return true;
@@ -268,7 +268,7 @@ class branch_mapper : branch_links {
     auto const [known, fresh] = split_.try_emplace(e);
     auto& [parts, tail] = known->second;
     if (fresh) parts = elements(e);
-    while (!parts.empty() && kind(parts.back()) != sp_kind::leaf) {
+    while (!parts.empty() && kind(parts.back()) != graph::sp_kind::leaf) {
       tail.insert(tail.begin(), parts.back());
       parts.pop_back();
     }
@@ -307,7 +307,7 @@ class branch_mapper : branch_links {
   std::optional<std::vector<double>> up_to(int last) {
     int const root = p_.tree->root();
     std::vector<int> parts = elements(root);
-    while (!parts.empty() && !(kind(parts.back()) == sp_kind::leaf && op_of(parts.back()) == last))
+    while (!parts.empty() && !(kind(parts.back()) == graph::sp_kind::leaf && op_of(parts.back()) == last))
       parts.pop_back();
     if (parts.empty()) return std::nullopt;
     std::vector<double> r;

@@ -14,13 +14,13 @@ inline constexpr std::size_t max_in_a_row = 32;
 /// side: in a row the last one alone could stand beside all others, and halves that hold equal branches are
 /// alike. `work(operator)`: any number.
 /// Law: nary(dealt_binary(t, work)) == t but for the order of branches. O(size log size).
-template <class Work> sp_binary dealt_binary(sp_tree const& t, Work const& work) {
-  sp_binary r;
+template <class Work> graph::sp_binary dealt_binary(graph::sp_tree const& t, Work const& work) {
+  graph::sp_binary r;
   std::vector<int> made(idx(t.size()), -1), size(idx(t.size()), 1);
   std::vector<double> sum(idx(t.size()), 0);
   for (int i = 0; i < t.size(); ++i) {
-    sp_kind const k = t.kind(i);
-    if (k == sp_kind::leaf) {
+    graph::sp_kind const k = t.kind(i);
+    if (k == graph::sp_kind::leaf) {
       made[idx(i)] = r.add({k, t.node(i), -1});
       sum[idx(i)] = static_cast<double>(work(t.node(i)));
       continue;
@@ -30,7 +30,7 @@ template <class Work> sp_binary dealt_binary(sp_tree const& t, Work const& work)
       sum[idx(i)] += sum[idx(p)];
       size[idx(i)] += size[idx(p)];
     }
-    if (k == sp_kind::series || parts.size() <= max_in_a_row) {
+    if (k == graph::sp_kind::series || parts.size() <= max_in_a_row) {
       int all = made[idx(parts.front())];
       for (std::size_t j = 1; j < parts.size(); ++j) all = r.add({k, all, made[idx(parts[j])]});
       made[idx(i)] = all;

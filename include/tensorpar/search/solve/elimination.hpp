@@ -16,7 +16,7 @@ namespace tensorpar::search {
 struct elimination_limits {
   // table cells times choices that eliminating one operator may take; beyond, its costs are split up
   double work = 2e7;
-  thread_pool* workers = nullptr;   // share large tables; none: the caller alone
+  core::thread_pool* workers = nullptr;   // share large tables; none: the caller alone
   double shared = 1e6;            // from so much work on; no number changes any result
 };
 

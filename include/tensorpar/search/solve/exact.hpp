@@ -62,7 +62,7 @@ class exact_mapper {
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
       std::vector<int> mine;
-      if (e.kind == sp_kind::leaf) mine = {e.left};
+      if (e.kind == graph::sp_kind::leaf) mine = {e.left};
       else {
         mine = open_[idx(e.left)];
         mine.insert(mine.end(), open_[idx(e.right)].begin(), open_[idx(e.right)].end());
@@ -109,7 +109,7 @@ class exact_mapper {
     std::vector<double> own;
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
-      if (e.kind != sp_kind::leaf) { own.push_back(own[idx(e.left)] + own[idx(e.right)]); continue; }
+      if (e.kind != graph::sp_kind::leaf) { own.push_back(own[idx(e.left)] + own[idx(e.right)]); continue; }
       choice_set const& c = p_.choices(e.left);
       own.push_back(infinity);
       for (std::size_t k = 0; k < c.seconds.size(); ++k)
@@ -143,7 +143,7 @@ class exact_mapper {
       double n = 1;
       for (int v : open_[idx(i)]) n *= static_cast<double>(first_[idx(v)]);
       states.push_back(n);
-      if (e.kind != sp_kind::leaf) work += states[idx(e.left)] * states[idx(e.right)];
+      if (e.kind != graph::sp_kind::leaf) work += states[idx(e.left)] * states[idx(e.right)];
     }
     return work;
   }
@@ -154,7 +154,7 @@ class exact_mapper {
     if (it != memo_.end()) return it->second;
     auto const& e = p_.tree[entry];
     std::map<std::vector<int>, points> by_key;
-    if (e.kind == sp_kind::leaf) {
+    if (e.kind == graph::sp_kind::leaf) {
       int const v = e.left;
       choice_set const& c = p_.choices(v);
       for (int i = 0; i < c.count(); ++i) {
@@ -172,7 +172,7 @@ class exact_mapper {
       }
     } else {
       if (!combine(entry, r, r, r, false, by_key)) return -1;
-      if (e.kind == sp_kind::parallel)
+      if (e.kind == graph::sp_kind::parallel)
         for (auto const& [a, b] : divisions(r, p_.grain))
           if (!combine(entry, r, a, b, true, by_key)) return -1;
     }
@@ -235,7 +235,7 @@ class exact_mapper {
   void read_back(int entry, int table, int s, assignment& to) const {
     label const l = solved_[idx(table)].states[idx(s)].point.label;
     auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) { to[idx(e.left)] = l.choice; return; }
+    if (e.kind == graph::sp_kind::leaf) { to[idx(e.left)] = l.choice; return; }
     read_back(e.left, l.left, l.left_state, to);
     read_back(e.right, l.right, l.right_state, to);
   }

@@ -23,13 +23,13 @@ inline bool dominates(cost_point const& a, cost_point const& b) {
 /// One after the other: times add up, and so do bytes.
 inline cost_point in_sequence(cost_point a, cost_point const& b) {
   a.seconds += b.seconds;
-  for (std::size_t d = 0; d < a.bytes.size(); ++d) a.bytes[d] = saturating_add(a.bytes[d], b.bytes[d]);
+  for (std::size_t d = 0; d < a.bytes.size(); ++d) a.bytes[d] = core::saturating_add(a.bytes[d], b.bytes[d]);
   return a;
 }
 /// Side by side: the longer time; bytes add up, each on its own devices.
 inline cost_point side_by_side(cost_point a, cost_point const& b) {
   a.seconds = a.seconds < b.seconds ? b.seconds : a.seconds;
-  for (std::size_t d = 0; d < a.bytes.size(); ++d) a.bytes[d] = saturating_add(a.bytes[d], b.bytes[d]);
+  for (std::size_t d = 0; d < a.bytes.size(); ++d) a.bytes[d] = core::saturating_add(a.bytes[d], b.bytes[d]);
   return a;
 }
 

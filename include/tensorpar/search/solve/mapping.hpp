@@ -117,7 +117,7 @@ class mapper {
   /// Of few branches as many ways are looked at as the budget allows, and no more.
   bool many_branches() const {
     int forks = 0;
-    for (int i = 0; i < p_.tree.size(); ++i) forks += p_.tree[i].kind == sp_kind::parallel;
+    for (int i = 0; i < p_.tree.size(); ++i) forks += p_.tree[i].kind == graph::sp_kind::parallel;
     return forks >= 48 && !p_.relaxed;
   }
   /// Branches side by side with the points of every fork thinned, so that the bound gives way a little; or,

@@ -13,7 +13,7 @@ namespace tensorpar::search {
 
 namespace detail {
 
-template <cost_model M> class objective_builder {
+template <cost::cost_model M> class objective_builder {
  public:
   /// `order`: operators (first) that come before others (second, a larger number) although no tensor says so.
   /// `kept`: of flows, see there. `sites`: functions are computed with their operators where that is allowed
@@ -29,7 +29,7 @@ template <cost_model M> class objective_builder {
     ranges_ = reachable_ranges(tree_, book_.on().size(), book_.options().grain);
     leaf_of_.assign(idx(t_.forward_nodes), -1);
     for (int i = 0; i < tree_.size(); ++i)
-      if (tree_[i].kind == sp_kind::leaf) leaf_of_[idx(tree_[i].left)] = i;
+      if (tree_[i].kind == graph::sp_kind::leaf) leaf_of_[idx(tree_[i].left)] = i;
   }
 
   /// The problem over the shardings within these limits. Choices that cannot be part of an assignment of at
@@ -78,14 +78,14 @@ template <cost_model M> class objective_builder {
       r.push_back(book_.pair_for(flows_, ab, all, sets[idx(ab.first)], sets[idx(ab.second)]));
     return r;
   }
-  sp_binary const& tree() const { return tree_; }
+  graph::sp_binary const& tree() const { return tree_; }
   bool relaxed() const { return relaxed_; }
 
  private:
   training_graph const& t_;
   computation_graph const& g_;
   choice_book<M>& book_;
-  sp_binary tree_;
+  graph::sp_binary tree_;
   bool relaxed_ = false;
   training_flows flows_;
   std::vector<std::vector<device_range>> ranges_;
@@ -110,11 +110,11 @@ template <cost_model M> class objective_builder {
       std::vector<shape> in, out;
       for (int x : g_.node(v).in) in.push_back(g_.type(x));
       for (int x : g_.node(v).out) out.push_back(g_.type(x));
-      any_op const& op = g_.node(v).op;
+      op::any_op const& op = g_.node(v).op;
       return 1 + op.op->flops(op.attr, {in.data(), static_cast<int>(in.size())},
                               {out.data(), static_cast<int>(out.size())});
     };
-    auto const r = relax(before, work);
+    auto const r = graph::relax(before, work);
     relaxed_ = !r.added.empty();
     tree_ = dealt_binary(r.tree, work);
   }
@@ -181,15 +181,15 @@ template <cost_model M> class objective_builder {
 /// graph/sp/relaxation.hpp; all their reshards still count.
 /// Throws `error` for a graph without operators. O(operators * choices + pairs of layouts), the latter asked
 /// of the model once each.
-template <cost_model M>
+template <cost::cost_model M>
 mapping_problem make_problem(training_graph const& t, machine const& on, M const& model,
                              sharding_limits const& l = {}, objective_options const& o = {}) {
   choice_book<M> book(on, model, o);
   return detail::objective_builder<M>(t, book).make(l);
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> make_problem(training_graph const&, machine const&, M const&, sharding_limits const& = {},
-                                objective_options const& = {});
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> make_problem(training_graph const&, machine const&, M const&,
+                                      sharding_limits const& = {}, objective_options const& = {});
 
 }  // namespace tensorpar::search

@@ -13,7 +13,7 @@ namespace tensorpar::search {
 /// May anything run side by side at all?
 inline bool branches(mapping_problem const& p) {
   if (p.devices <= p.grain) return false;
-  for (int i = 0; i < p.tree.size(); ++i) if (p.tree[i].kind == sp_kind::parallel) return true;
+  for (int i = 0; i < p.tree.size(); ++i) if (p.tree[i].kind == graph::sp_kind::parallel) return true;
   return false;
 }
 
@@ -191,7 +191,7 @@ inline mapping_problem relaxed_sum(mapping_problem const& p,
   // set -> choice -> size of that range
   std::vector<std::vector<int>> least(p.sets.size());
   for (int i = 0; i < p.tree.size(); ++i) {
-    if (p.tree[i].kind != sp_kind::leaf) continue;
+    if (p.tree[i].kind != graph::sp_kind::leaf) continue;
     auto const s = idx(p.set_of[idx(p.tree[i].left)]);
     // operators of one set stand in the same ranges
     if (!least[s].empty()) continue;

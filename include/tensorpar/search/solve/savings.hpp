@@ -30,7 +30,7 @@ namespace detail {
 /// What two operators exchange depends on whether the reader is computed again (then it reads once more), and
 /// on whether only the producer is (then the reader's derivatives do). Where they share a weight, it depends
 /// on whether that is kept in parts.
-template <cost_model M> class saving_builder {
+template <cost::cost_model M> class saving_builder {
   static constexpr int sharded = 3, repeated = 2;
   enum meeting : int { both_kept, producer_again, reader_again, meetings };
 
@@ -49,8 +49,8 @@ template <cost_model M> class saving_builder {
   static training_graph everything(training_graph const& t, bool parts, bool again) {
     plan p;
     p.nodes.assign(idx(t.forward_nodes),
-                   {{}, parts ? zero_stage::weights : zero_stage::none, again});
-    return memory_pass(t, std::move(p)).graph;
+                   {{}, parts ? ir::zero_stage::weights : ir::zero_stage::none, again});
+    return passes::memory_pass(t, std::move(p)).graph;
   }
   choice_set const& set(choice_saving s, int f) const {
     return book_.tables.sets[idx(sets_[idx(static_cast<int>(s.zero))][s.recompute][idx(f)])];
@@ -64,10 +64,10 @@ template <cost_model M> class saving_builder {
     for (int i = 0; i < plain.count(); ++i)
       for (bool again : {false, true}) {
         if (again &&
-            (!again_[idx(f)] || set({zero_stage::none, true}, f).bytes[idx(i)] >= plain.bytes[idx(i)]))
+            (!again_[idx(f)] || set({ir::zero_stage::none, true}, f).bytes[idx(i)] >= plain.bytes[idx(i)]))
           continue;
         i64 least = std::numeric_limits<i64>::max();
-        for (zero_stage w : {zero_stage::none, zero_stage::updates, zero_stage::weights}) {
+        for (ir::zero_stage w : {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::weights}) {
           choice_set const& from = set({w, again}, f);
           if (from.bytes[idx(i)] >= least) continue;
           least = from.bytes[idx(i)];
@@ -107,7 +107,7 @@ template <cost_model M> class saving_builder {
     std::vector<i64> key;
     for (std::size_t k = 0; k < options_[idx(s)].size(); ++k) {
       option const& o = options_[idx(s)][k];
-      key = {o.saving.recompute, pairs_.size() > meetings && o.saving.zero == zero_stage::weights};
+      key = {o.saving.recompute, pairs_.size() > meetings && o.saving.zero == ir::zero_stage::weights};
       for (std::size_t w = 0; w < pairs_.size(); ++w)
         if (operator_pair const* q = pair(w, ab))
           key.push_back(book_.tables.classes[idx(first ? q->rows : q->cols)].of[idx(o.sharding)]);
@@ -146,7 +146,7 @@ template <cost_model M> class saving_builder {
           for (int j : cols) {
             option const &a = options_[idx(r.set)][idx(i)], &b = options_[idx(c.set)][idx(j)];
             std::size_t const parts =
-                pairs_.size() > meetings && a.saving.zero == zero_stage::weights ? meetings : 0;
+                pairs_.size() > meetings && a.saving.zero == ir::zero_stage::weights ? meetings : 0;
             int const who = b.saving.recompute   ? reader_again
                             : a.saving.recompute ? producer_again
                                                  : both_kept;
@@ -181,10 +181,10 @@ template <cost_model M> class saving_builder {
     out_ = builders_[0]->frame();
     options_.clear();
     for (auto& q : pairs_) q.clear();
-    for (zero_stage w : {zero_stage::none, zero_stage::updates, zero_stage::weights})
+    for (ir::zero_stage w : {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::weights})
       for (bool again : {false, true})
         sets_[idx(static_cast<int>(w))][again] =
-            builders_[idx((w == zero_stage::weights ? meetings : 0) +
+            builders_[idx((w == ir::zero_stage::weights ? meetings : 0) +
                           (again ? reader_again : both_kept))]
                 ->choose(choice_saving{w, again});
     for (std::size_t w = 0; w < pairs_.size(); ++w) {
@@ -204,7 +204,7 @@ template <cost_model M> class saving_builder {
 /// updates, sharded weights and recomputation as further choices where they take less. What is computed again
 /// while its part of the backward pass runs is not in the bytes; unroll tells. `again`: which operators may
 /// be computed again, by forward operator.
-template <cost_model M>
+template <cost::cost_model M>
 mapping_problem make_saving_problem(training_graph const& t, machine const& on, M const& model,
                                     std::vector<char> const& again, sharding_limits const& l = {},
                                     objective_options const& o = {}) {
@@ -212,8 +212,8 @@ mapping_problem make_saving_problem(training_graph const& t, machine const& on, 
   return detail::saving_builder<M>(t, book, again, {}).make(l);
 }
 template <class M>
-  requires(!cost_model<M>)
-cost_model_lack<M> make_saving_problem(training_graph const&, machine const&, M const&,
+  requires(!cost::cost_model<M>)
+cost::cost_model_lack<M> make_saving_problem(training_graph const&, machine const&, M const&,
                                        std::vector<char> const&, sharding_limits const& = {},
                                        objective_options const& = {});
 

@@ -48,25 +48,25 @@ template <class Run> void give_weights(Run& run, unsigned seed) {
   for (std::size_t x = 0; x < g.values.size(); ++x) {
     graph_value const& v = g.values[x];
     if (v.role != value_role::parameter || v.name.ends_with(".moments")) continue;
-    std::mt19937_64 draw(hasher().add(std::string_view(v.name)).add(seed).value());
+    std::mt19937_64 draw(tensorpar::core::hasher().add(std::string_view(v.name)).add(seed).value());
     std::vector<typename Run::scalar> all;
     for (i64 i = 0; i < v.type.elements(); ++i)
-      all.push_back(scalar_traits<typename Run::scalar>::from_double((static_cast<double>(draw() % 33) - 16) / 16));
+      all.push_back(tensorpar::exec::scalar_traits<typename Run::scalar>::from_double((static_cast<double>(draw() % 33) - 16) / 16));
     run.store(static_cast<int>(x), all);
   }
 }
 /// The pass of this network whose statistics are those of the batch, cut into these sizes.
 template <class S> pass_of<S> kept_pass(unsigned seed, bool first_only, i64 batch, host_batch const& all, std::vector<i64> const& sizes) {
-  batch_moments<S> moments;
+  tensorpar::exec::batch_moments<S> moments;
   i64 first = 0;
   for (i64 n : sizes) {
-    pass_of<S> pass(with_moments_as_outputs(normalised_net(n, seed, first_only)));
+    pass_of<S> pass(tensorpar::ir::with_moments_as_outputs(normalised_net(n, seed, first_only)));
     give_weights(pass, seed);
     pass.run(cut(all, first, n));
     moments.add(pass);
     first += n;
   }
-  pass_of<S> kept(with_running_statistics(normalised_net(batch, seed, first_only)));
+  pass_of<S> kept(tensorpar::ir::with_running_statistics(normalised_net(batch, seed, first_only)));
   give_weights(kept, seed);
   moments.store(kept);
   return kept;
@@ -101,7 +101,7 @@ TEST_CASE("with the statistics of one batch it computes on that batch what the p
     kept.run(all);
     bool const exact = kept.output("y") == plain.output("y") && kept.output("loss") == plain.output("loss");
     CHECK(exact);
-    norms += static_cast<int>(detail::moments_taken(g).size());
+    norms += static_cast<int>(tensorpar::ir::detail::moments_taken(g).size());
   }
   CHECK(norms > test_effort::cases(40));
 }
@@ -156,10 +156,10 @@ struct two_norms {
 
   computation_graph graph(i64 n) const {
     computation_graph g;
-    int const x = g.add_input("x", {n, c, h, w}), m1 = out(g, g.add(channel_moments{}, {x}));
-    int const a = out(g, g.add_with_weights(normalize{eps1}, {x, m1}, "first")), t = out(g, g.add(tanh_{}, {a}, "between"));
-    int const m2 = out(g, g.add(channel_moments{}, {t}));
-    g.add_output("y", out(g, g.add_with_weights(normalize{eps2}, {t, m2}, "second")));
+    int const x = g.add_input("x", {n, c, h, w}), m1 = out(g, g.add(tensorpar::op::channel_moments{}, {x}));
+    int const a = out(g, g.add_with_weights(tensorpar::op::normalize{eps1}, {x, m1}, "first")), t = out(g, g.add(tanh_{}, {a}, "between"));
+    int const m2 = out(g, g.add(tensorpar::op::channel_moments{}, {t}));
+    g.add_output("y", out(g, g.add_with_weights(tensorpar::op::normalize{eps2}, {t, m2}, "second")));
     return g;
   }
   template <class Run> void give(Run& run) const {
@@ -215,11 +215,11 @@ template <class S, class Pass> void against_oracle(int trials, double bound) {
   for (int trial = 0; trial < trials; ++trial) {
     CAPTURE(trial);
     two_norms const net = random_norms(draw);
-    batch_moments<S> moments;
+    tensorpar::exec::batch_moments<S> moments;
     std::vector<std::vector<double>> batches;
     for (int k = 0, n = 1 + static_cast<int>(draw() % 4); k < n; ++k) {
       i64 const size = 2 + static_cast<i64>(draw() % 5);
-      Pass pass(with_moments_as_outputs(net.graph(size)));
+      Pass pass(tensorpar::ir::with_moments_as_outputs(net.graph(size)));
       net.give(pass);
       host_batch const batch = random_batch(net.graph(size), 1, draw());
       pass.run(batch);
@@ -227,7 +227,7 @@ template <class S, class Pass> void against_oracle(int trials, double bound) {
       batches.push_back(doubles(batch.at("x").real));
     }
     i64 const size = 1 + static_cast<i64>(draw() % 5);
-    Pass kept(with_running_statistics(net.graph(size)));
+    Pass kept(tensorpar::ir::with_running_statistics(net.graph(size)));
     net.give(kept);
     moments.store(kept);
     host_batch const batch = random_batch(net.graph(size), 1, draw());
@@ -244,14 +244,15 @@ TEST_CASE("a serial oracle: mean and variance over all samples, normalised by ha
 }
 
 TEST_CASE("a graph in bf16 keeps its statistics in float") {
-  using narrow_pass = forward_pass<compute::teams<float, host_teams<>, op_set<>, bfloat16>>;
+  using narrow_pass = forward_pass<compute::teams<float, tensorpar::exec::host_teams<>, tensorpar::op::op_set<>, bfloat16>>;
   for (unsigned seed : {1u, 2u, 3u}) {
     CAPTURE(seed);
     computation_graph const g = normalised_net(6, seed, true);
     host_batch const all = random_batch(g, 1, seed);
-    narrow_pass pass(with_moments_as_outputs(mixed_precision(g))), kept(with_running_statistics(mixed_precision(g)));
+    narrow_pass pass(tensorpar::ir::with_moments_as_outputs(mixed_precision(g))),
+        kept(tensorpar::ir::with_running_statistics(mixed_precision(g)));
     give_weights(pass, seed);
-    batch_moments<float> moments;
+    tensorpar::exec::batch_moments<float> moments;
     pass.run(all);
     moments.add(pass);
     moments.store(kept);
@@ -266,20 +267,20 @@ TEST_CASE("under a plan: micro-batches and shardings give what one device gather
   for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(16)); ++seed) {
     CAPTURE(seed);
     i64 const n = i64{1} << (1 + seed % 3);
-    computation_graph const g = with_moments_as_outputs(normalised_net(n, seed));
+    computation_graph const g = tensorpar::ir::with_moments_as_outputs(normalised_net(n, seed));
     training_options o;
     o.micro_batches = 1 + static_cast<int>(seed % 3);
     plan p = random_plan(g, 1 + static_cast<int>(seed % 4), draw);
     p.micro_batches = o.micro_batches;
-    if (seed % 2) for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+    if (seed % 2) for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
     executor_of<prime_field> run(differentiate(g, o), p);
     give_weights(run, seed);
     pass_of<prime_field> pass(g);
     pass.take_parameters(run);
-    batch_moments<prime_field> planned, serial;
+    tensorpar::exec::batch_moments<prime_field> planned, serial;
     for (u64 k = 0; k < 2; ++k) {
       host_batch const batch = random_batch(g, o.micro_batches, k);
-      planned.add(run, run.evaluate(batch, moments_in(run.graph().graph)));
+      planned.add(run, run.evaluate(batch, tensorpar::ir::moments_in(run.graph().graph)));
       for (int m = 0; m < o.micro_batches; ++m) {
         pass.run(cut(batch, m * n, n));
         serial.add(pass);
@@ -287,7 +288,7 @@ TEST_CASE("under a plan: micro-batches and shardings give what one device gather
     }
     bool const exact = planned.means() == serial.means();
     CHECK(exact);
-    pass_of<prime_field> kept(with_running_statistics(normalised_net(n, seed)));
+    pass_of<prime_field> kept(tensorpar::ir::with_running_statistics(normalised_net(n, seed)));
     planned.store(kept);
     kept.take_parameters(run);
     CHECK(kept.has_values());
@@ -298,16 +299,16 @@ TEST_CASE("pipelines, whose stages have micro-batches of their own sizes") {
   std::mt19937 draw(35);
   for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(10)); ++seed) {
     CAPTURE(seed);
-    computation_graph const g = with_moments_as_outputs(normalised_net(4, seed, true));
+    computation_graph const g = tensorpar::ir::with_moments_as_outputs(normalised_net(4, seed, true));
     plan const p = random_pipeline(g, {.devices = 2 + static_cast<int>(seed % 3)}, 1, 4, draw);
-    executor_of<prime_field> run(pipeline_pass(g, p));
+    executor_of<prime_field> run(tensorpar::passes::pipeline_pass(g, p));
     give_weights(run, seed);
     host_batch const batch = random_batch(g, 4, seed);
-    pass_of<prime_field> pass(with_moments_as_outputs(normalised_net(16, seed, true)));
+    pass_of<prime_field> pass(tensorpar::ir::with_moments_as_outputs(normalised_net(16, seed, true)));
     pass.take_parameters(run);
     pass.run(batch);
-    batch_moments<prime_field> planned, serial;
-    planned.add(run, run.evaluate(batch, moments_in(run.graph().graph)));
+    tensorpar::exec::batch_moments<prime_field> planned, serial;
+    planned.add(run, run.evaluate(batch, tensorpar::ir::moments_in(run.graph().graph)));
     serial.add(pass);
     bool const exact = planned.means() == serial.means();
     CHECK(exact);
@@ -322,7 +323,8 @@ TEST_CASE("weights and statistics in one file, for a pass of any batch size, and
   pass_of<float> kept = kept_pass<float>(seed, false, 9, all, {4, 3, 2});
   save_parameters(kept, path);
   kept.run(all);
-  pass_of<float> served(with_running_statistics(normalised_net(9, seed))), single(with_running_statistics(normalised_net(1, seed)));
+  pass_of<float> served(tensorpar::ir::with_running_statistics(normalised_net(9, seed))),
+      single(tensorpar::ir::with_running_statistics(normalised_net(1, seed)));
   load_parameters(served, path);
   served.run(all);
   CHECK(served.output("y") == kept.output("y"));
@@ -330,7 +332,8 @@ TEST_CASE("weights and statistics in one file, for a pass of any batch size, and
   single.run(cut(all, 3, 1));
   std::size_t const each = single.output("y").size();
   std::vector<float> const y = kept.output("y");
-  CHECK(near(doubles(single.output("y")), doubles(std::vector<float>(y.begin() + 3 * static_cast<i64>(each), y.begin() + 4 * static_cast<i64>(each))),
+  CHECK(near(doubles(single.output("y")),
+             doubles(std::vector<float>(y.begin() + 3 * static_cast<i64>(each), y.begin() + 4 * static_cast<i64>(each))),
              1e-5));
   pass_of<float> plain(normalised_net(9, seed)), given(normalised_net(9, seed));
   CHECK(has(refusal([&] { load_parameters(plain, path); }), "a tensor that the model does not have"));
@@ -345,12 +348,12 @@ TEST_CASE("a model without batch norm has no statistics, and is evaluated as it 
   computation_graph const g = residual_mlp();
   executor_of<double> run(differentiate(g), serial_plan(g));
   run.initialise(1);
-  pass_of<double> pass(with_moments_as_outputs(g)), kept(with_running_statistics(g));
+  pass_of<double> pass(tensorpar::ir::with_moments_as_outputs(g)), kept(tensorpar::ir::with_running_statistics(g));
   pass.take_parameters(run);
   kept.take_parameters(run);
   host_batch const batch = random_batch(g, 1, 1);
   pass.run(batch);
-  batch_moments<double> moments;
+  tensorpar::exec::batch_moments<double> moments;
   moments.add(pass);
   CHECK(moments.means().empty());
   moments.store(kept);
@@ -362,14 +365,14 @@ TEST_CASE("parameters are taken from the trained model; statistics are kept, onc
   computation_graph const g = small_cnn();
   executor_of<double> run(differentiate(g), serial_plan(g));
   run.initialise(1);
-  pass_of<double> kept(with_running_statistics(g)), pass(with_moments_as_outputs(g));
+  pass_of<double> kept(tensorpar::ir::with_running_statistics(g)), pass(tensorpar::ir::with_moments_as_outputs(g));
   CHECK(refusal([&] { kept.take_parameters(run); }) ==
         "the trained model has no parameter 'norm.moments' (at forward_pass); valid: statistics that were stored here before: "
         "batch_moments or load_parameters");
   CHECK(has(refusal([&] { kept.run(random_batch(g, 1, 1)); }), "'norm.moments' has no values yet"));
   pass.take_parameters(run);
   pass.run(random_batch(g, 1, 1));
-  batch_moments<double> moments;
+  tensorpar::exec::batch_moments<double> moments;
   moments.add(pass);
   moments.store(kept);
   kept.take_parameters(run);
@@ -378,10 +381,10 @@ TEST_CASE("parameters are taken from the trained model; statistics are kept, onc
   auto const first = moments.means();
   run.step(random_batch(g, 1, 2), 0.1);
   kept.take_parameters(run);                               // new weights, the same statistics
-  int const x = detail::running_statistics_of(kept.graph().graph, kept.graph().graph.node(2));
+  int const x = tensorpar::ir::detail::running_statistics_of(kept.graph().graph, kept.graph().graph.node(2));
   REQUIRE(x >= 0);
   CHECK(kept.fetch(x) == first.at("norm.moments"));
-  pass_of<double> other(with_running_statistics(g));
+  pass_of<double> other(tensorpar::ir::with_running_statistics(g));
   other.take_parameters(kept);                             // of a pass that has them
   CHECK(other.fetch(x) == first.at("norm.moments"));
 }
@@ -400,12 +403,12 @@ TEST_CASE("weights that the trained model lacks are an error, also where others 
 
 TEST_CASE("what does not fit is named, and nothing is added or stored") {
   computation_graph const g = small_cnn();
-  pass_of<double> plain(g), pass(with_moments_as_outputs(g)), kept(with_running_statistics(g));
+  pass_of<double> plain(g), pass(tensorpar::ir::with_moments_as_outputs(g)), kept(tensorpar::ir::with_running_statistics(g));
   give_weights(plain, 1);
   give_weights(pass, 1);
   host_batch const batch = random_batch(g, 1, 1);
   plain.run(batch);
-  batch_moments<double> moments;
+  tensorpar::exec::batch_moments<double> moments;
   CHECK(refusal([&] { moments.store(kept); }) ==
         "no batch has been added (at batch_moments); valid: add, after a pass, for one batch or more");
   CHECK(has(refusal([&] { moments.add(pass); }), "has no values yet"));
@@ -415,17 +418,20 @@ TEST_CASE("what does not fit is named, and nothing is added or stored") {
   pass.run(batch);
   moments.add(pass);
   auto const before = moments.means();
-  CHECK(has(refusal([&] { moments.add(pass, {}); }), "output 'norm.moments' has 0 elements (at batch_moments); valid: 16, or as many for each"));
+  CHECK(has(refusal([&] { moments.add(pass, {}); }),
+            "output 'norm.moments' has 0 elements (at batch_moments); valid: 16, or as many for each"));
   CHECK(has(refusal([&] { moments.add(pass, {{"norm.moments", std::vector<double>(17)}}); }), "output 'norm.moments' has 17 elements"));
   two_norms net{2, 2, 2, 1e-5, 1e-3, {1, 1}, {0, 0}, {1, 1}, {0, 0}};
-  pass_of<double> other(with_moments_as_outputs(net.graph(2))), other_kept(with_running_statistics(net.graph(2)));
+  pass_of<double> other(tensorpar::ir::with_moments_as_outputs(net.graph(2))),
+      other_kept(tensorpar::ir::with_running_statistics(net.graph(2)));
   net.give(other);
   other.run(random_batch(net.graph(2), 1, 1));
   CHECK(has(refusal([&] { moments.add(other); }), "batch norms that differ from those before"));
   CHECK(moments.means() == before);
-  CHECK(has(refusal([&] { moments.store(plain); }), "the model keeps no 'norm.moments' (at batch_moments); valid: a graph made by with_running_statistics"));
+  CHECK(has(refusal([&] { moments.store(plain); }),
+            "the model keeps no 'norm.moments' (at batch_moments); valid: a graph made by with_running_statistics"));
   CHECK(has(refusal([&] { moments.store(other_kept); }), "the model keeps no 'norm.moments'"));
-  batch_moments<double> none;                              // a batch of a model without batch norm
+  tensorpar::exec::batch_moments<double> none;                              // a batch of a model without batch norm
   pass_of<double> mlp(residual_mlp());
   give_weights(mlp, 1);
   mlp.run(random_batch(residual_mlp(), 1, 1));
@@ -437,9 +443,9 @@ TEST_CASE("what does not fit is named, and nothing is added or stored") {
 
 TEST_CASE("sums of many batches are added up in double: float would stop counting") {
   two_norms const net{1, 1, 1, 1e-5, 1e-3, {1}, {0}, {1}, {0}};
-  pass_of<float> pass(with_moments_as_outputs(net.graph(2)));
+  pass_of<float> pass(tensorpar::ir::with_moments_as_outputs(net.graph(2)));
   net.give(pass);
-  batch_moments<float> moments;
+  tensorpar::exec::batch_moments<float> moments;
   std::map<std::string, std::vector<float>> found{{"first.moments", {16777216.0f, 16777216.0f}}, {"second.moments", {2, 2}}};
   moments.add(pass, found);
   found["first.moments"] = {1, 3};

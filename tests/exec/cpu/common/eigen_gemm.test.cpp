@@ -35,7 +35,7 @@ template <class Scalar> void check_product(i64 m, i64 n, i64 k, std::mt19937_64&
           for (i64 l = 0; l < k; ++l)
             s += a[static_cast<std::size_t>(i * sa.first + l * sa.second)] * b[static_cast<std::size_t>(l * sb.first + j * sb.second)];
         }
-      multiply<Scalar>(m, n, k, {a.data(), sa.first, sa.second}, {b.data(), sb.first, sb.second}, {got.data(), sc.first, sc.second},
+      exec::multiply<Scalar>(m, n, k, {a.data(), sa.first, sa.second}, {b.data(), sb.first, sb.second}, {got.data(), sc.first, sc.second},
                        accumulate);
       bool same = true;
       for (std::size_t e = 0; e < got.size(); ++e) same = same && close(got[e], expected[e], k);
@@ -65,7 +65,7 @@ TEST_CASE("lazy reduction does not overflow at the largest elements") {
   i64 const k = 1000;
   std::vector<prime_field> const a(static_cast<std::size_t>(2 * k), prime_field(-1));
   prime_field c[4];
-  multiply<prime_field>(2, 2, k, {a.data(), k, 1}, {a.data(), 1, k}, {c, 2, 1});
+  exec::multiply<prime_field>(2, 2, k, {a.data(), k, 1}, {a.data(), 1, k}, {c, 2, 1});
   for (prime_field x : c) CHECK(x == prime_field(1000));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("packed products agree with three loops across the edges of tiles, blo
     for (auto* x : {&a, &b, &c}) for (double& e : *x) tests::draw(e, r);
     for (bool accumulate : {false, true}) {
       auto got = c;
-      detail::packed_product<double>::run(m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, {got.data(), n, 1}, accumulate);
+      exec::detail::packed_product<double>::run(m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, {got.data(), n, 1}, accumulate);
       for (i64 i = 0; i < m; ++i)
         for (i64 j = 0; j < n; ++j) {
           double want = accumulate ? c[static_cast<std::size_t>(i * n + j)] : 0;

@@ -29,13 +29,13 @@ template <class Scalar> std::vector<Scalar> whole_attention(inputs<Scalar> const
   return tests::run_whole<compute::eigen<Scalar>>(attention{z.heads, false}, {x.q, as(x.k, all), as(x.v, all)})[0].real;
 }
 template <class Scalar> tests::dense<Scalar> states(inputs<Scalar> const& x, sizes const& z) {
-  return tests::run_whole<compute::eigen<Scalar>>(attention_parts{z.heads}, {x.q, x.k, x.v})[0];
+  return tests::run_whole<compute::eigen<Scalar>>(op::attention_parts{z.heads}, {x.q, x.k, x.v})[0];
 }
 template <class Scalar> tests::dense<Scalar> merged(tests::dense<Scalar> const& s, i64 heads, i64 groups) {
-  return tests::run_whole<compute::eigen<Scalar>>(softmax_merge{heads, groups}, {s})[0];
+  return tests::run_whole<compute::eigen<Scalar>>(op::softmax_merge{heads, groups}, {s})[0];
 }
 template <class Scalar> std::vector<Scalar> finished(tests::dense<Scalar> const& s, i64 heads) {
-  return tests::run_whole<compute::eigen<Scalar>>(attention_finish{heads}, {s})[0].real;
+  return tests::run_whole<compute::eigen<Scalar>>(op::attention_finish{heads}, {s})[0].real;
 }
 double distance(std::vector<double> const& a, std::vector<double> const& b) {
   REQUIRE(a.size() == b.size());

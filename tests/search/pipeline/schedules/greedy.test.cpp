@@ -39,9 +39,9 @@ std::vector<std::vector<pass_entry>> all_orders(int stage, int m) {
 /// Stage s and what depends on it, s first, with the orders that these have.
 struct below {
   pipeline p;
-  stage_edges e;
-  pipeline_costs c;
-  below(pipeline const& all, stage_edges const& edges, pipeline_costs const& costs, int s) {
+  passes::stage_edges e;
+  simulation::pipeline_costs c;
+  below(pipeline const& all, passes::stage_edges const& edges, simulation::pipeline_costs const& costs, int s) {
     p.mini_batch = all.mini_batch;
     std::vector<int> number(all.stages.size(), -1);
     for (int t = s; t < static_cast<int>(all.stages.size()); ++t) {
@@ -62,9 +62,9 @@ struct below {
 };
 
 struct instance {
-  stage_edges e;
+  passes::stage_edges e;
   pipeline p;
-  pipeline_costs c;
+  simulation::pipeline_costs c;
   std::string text() const {
     std::string s = tests::text(e) + "; " + tests::text(p);
     for (auto const& x : c.stages) s += " (" + std::to_string(x.forward) + ", " + std::to_string(x.backward) + ")";
@@ -89,11 +89,11 @@ instance random_instance(u64 seed, int most, bool even) {
 }
 /// The least makespan of all combinations of orders. `beaten`: some combination takes no longer than `than`, and keeps no more samples in
 /// flight in any stage and fewer in one.
-double exhaustive(instance const& x, pipeline_run const* than = nullptr, bool* beaten = nullptr) {
+double exhaustive(instance const& x, simulation::pipeline_run const* than = nullptr, bool* beaten = nullptr) {
   std::size_t const n = x.p.stages.size();
   std::vector<std::vector<std::vector<pass_entry>>> all;
   for (std::size_t s = 0; s < n; ++s) all.push_back(all_orders(static_cast<int>(s), x.p.micro_batches(static_cast<int>(s))));
-  pipeline_simulator run(x.p, x.e, x.c);
+  simulation::pipeline_simulator run(x.p, x.e, x.c);
   std::vector<std::size_t> pick(n, 0);
   std::vector<std::vector<pass_entry>> o(n);
   double least = 1e300;
@@ -121,8 +121,8 @@ TEST_CASE("Theorem 3.1 for one stage: least running time, and least in flight fo
     x.p = greedy_schedule(x.p, x.e, x.c);
     for (int s = 0; s < static_cast<int>(x.e.size()); ++s) {
       below const b(x.p, x.e, x.c, s);
-      pipeline_simulator run(b.p, b.e, b.c);
-      pipeline_run const got = run.run(b.p.schedule);
+      simulation::pipeline_simulator run(b.p, b.e, b.c);
+      simulation::pipeline_run const got = run.run(b.p.schedule);
       double least = 1e300;
       i64 in_flight = 0;
       auto order = b.p.schedule;
@@ -143,7 +143,7 @@ TEST_CASE("Theorem 3.1 for one stage: least running time, and least in flight fo
 TEST_CASE("up to three stages in which a sample takes equally long: greedy is as fast as any, and none so fast keeps fewer in flight") {
   for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(4000)); ++seed) {
     instance x = random_instance(seed * 7368787 + 5, 3, true);
-    pipeline_run const got = simulate_pipeline(greedy_schedule(x.p, x.e, x.c), x.e, x.c);
+    simulation::pipeline_run const got = simulate_pipeline(greedy_schedule(x.p, x.e, x.c), x.e, x.c);
     bool beaten = false;
     double const least = exhaustive(x, &got, &beaten);
     if (got.makespan != least || beaten) FAIL("seed ", seed, ": ", got.makespan, ", possible ", least, ", beaten ", beaten, "; ", x.text());
@@ -151,7 +151,7 @@ TEST_CASE("up to three stages in which a sample takes equally long: greedy is as
 }
 
 TEST_CASE("Theorem 3.1 does not hold for whole pipelines of uneven stages: a chain, and a skip connection where 1F1B is faster") {
-  instance chain{chain_of_stages(3), tests::chain_pipeline(3, 3, 4), {{{4, 4}, {2, 4}, {2, 3}}, {}, 0}};
+  instance chain{passes::chain_of_stages(3), tests::chain_pipeline(3, 3, 4), {{{4, 4}, {2, 4}, {2, 3}}, {}, 0}};
   CHECK(simulate_pipeline(greedy_schedule(chain.p, chain.e, chain.c), chain.e, chain.c).makespan == 36);
   CHECK(exhaustive(chain) == 35);
   instance skip{{{}, {0}, {0, 1}}, tests::chain_pipeline(3, 3, 4), {{{3, 2}, {4, 1}, {1, 2}}, {}, 0}};
@@ -221,7 +221,7 @@ TEST_CASE("never worse than 1F1B or kFkB: refined on any stages, Algorithm 4 on 
 }
 
 TEST_CASE("a chain of even stages: 1F1B; split stages keep their weights passes") {
-  auto const e = chain_of_stages(4);
+  auto const e = passes::chain_of_stages(4);
   auto p = tests::chain_pipeline(4, 4, 8);
   auto const c = tests::even_costs(4, 1, 2, 1);
   CHECK(greedy_schedule(p, e, c).schedule == one_f_one_b(p, e).schedule);

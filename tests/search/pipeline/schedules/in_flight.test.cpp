@@ -149,9 +149,9 @@ TEST_CASE("recorded violations of the table are these") {
     MESSAGE("skipped: " << path << " is not there");
     return;
   }
-  json const all = json::parse(std::ifstream(path));
+  core::json const all = core::json::parse(std::ifstream(path));
   std::size_t found = 0;
-  for (json const& v : all.at("graphpipe_table_3_2_violations")) {
+  for (core::json const& v : all.at("graphpipe_table_3_2_violations")) {
     auto const n = [&](char const* key) { return v.at(key).get<i64>(); };
     i64 const y = n("ky") * n("by"), table = in_flight_table(n("kx"), n("bx"), n("ky"), n("by"), y);
     int row = 0;
@@ -211,7 +211,7 @@ TEST_CASE("chains: the rule's warm-up is as fast as k(p-s) at any ratio and hold
     for (i64 b : {1, 2, 3}) {
       pipeline q = tests::chain_pipeline(p, p, 4 * p);
       for (auto& s : q.stages) s.k = 4;
-      auto const e = chain_of_stages(p);
+      auto const e = passes::chain_of_stages(p);
       auto const c = tests::even_costs(q.stages.size(), 1, static_cast<double>(b), 0);
       auto const run = [&](auto&& rule) { return simulate_pipeline(search::k_f_k_b(q, e, in_flight_samples(q, e, rule)), e, c); };
       auto const table = run(in_flight_table), exact = run(in_flight_ratio(1, static_cast<double>(b))), grouped = run(in_flight_grouped);

@@ -61,12 +61,12 @@ TEST_CASE("several stages on a group: the schedules that take them") {
   for (int p : {1, 2, 3, 4})
     for (int m : {2 * p, 3 * p}) {
       for (int v : {1, 2, 3}) {
-        auto const e = chain_of_stages(p * v);
+        auto const e = passes::chain_of_stages(p * v);
         auto const c = tests::even_costs(at(p * v), 1, 2, 0);
         for (schedule_kind kind : {schedule_kind::gpipe, schedule_kind::interleaved})
           CHECK(check_pipeline(e, e, *make_schedule(kind, tests::chain_pipeline(p * v, p, m), e, c), p).empty());
       }
-      auto const e = chain_of_stages(2 * p);
+      auto const e = passes::chain_of_stages(2 * p);
       auto const c = tests::even_costs(at(2 * p), 3, 4, 2);
       for (schedule_kind kind : {schedule_kind::gpipe, schedule_kind::zb_v, schedule_kind::v_half, schedule_kind::v_min})
         CHECK(check_pipeline(e, e, *make_schedule(kind, tests::v_pipeline(p, m), e, c), p).empty());
@@ -90,10 +90,10 @@ TEST_CASE("even chains of mixed micro-batch sizes: 1F1B and kFkB are as fast as 
   for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(200)); ++seed) {
     tests::random_source r{seed * 49979687};
     int const n = 2 + r.below(5);
-    auto const e = chain_of_stages(n);
+    auto const e = passes::chain_of_stages(n);
     pipeline p = tests::chain_pipeline(n, n, 32);
     double const f = 1 + r.below(3), b = 1 + r.below(3);
-    pipeline_costs c;
+    simulation::pipeline_costs c;
     for (auto& s : p.stages) {
       s.micro_batch = 1 << r.below(3);
       s.k = 1 << r.below(3);
@@ -110,7 +110,7 @@ TEST_CASE("kFkB by name is time-optimal where stages are even, at any ratio") {
   for (double b : {1.0, 2.0, 3.0}) {
     auto p = tests::chain_pipeline(4, 4, 16);
     for (auto& s : p.stages) s.k = 4;
-    auto const e = chain_of_stages(4);
+    auto const e = passes::chain_of_stages(4);
     auto const c = tests::even_costs(4, 1, b, 0);
     CHECK(simulate_pipeline(*make_schedule(schedule_kind::k_f_k_b, p, e, c), e, c).makespan == 19 * (1 + b));
   }

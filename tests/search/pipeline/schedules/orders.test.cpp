@@ -1,4 +1,5 @@
-// tests/search/pipeline/schedules/orders.test.cpp - orders by fixed rules: where each pass stands, and how many samples stages keep in flight
+// tests/search/pipeline/schedules/orders.test.cpp - orders by fixed rules: where each pass stands, and how many samples stages keep in
+// flight
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <doctest/doctest.h>
 
@@ -27,7 +28,7 @@ pipeline shared_groups(lists const& e, random_source& r) {
 }
 
 /// By stage, the smallest number of whole micro-batches that is enough for k of them and for what each successor asks; all, if none is.
-template <class Rule> std::vector<i64> smallest_enough(pipeline const& p, stage_edges const& e, Rule const& rule) {
+template <class Rule> std::vector<i64> smallest_enough(pipeline const& p, passes::stage_edges const& e, Rule const& rule) {
   std::vector<i64> r(p.stages.size(), 0);
   for (int s = static_cast<int>(r.size()) - 1; s >= 0; --s) {
     pipeline_stage const& x = p.stages[at(s)];
@@ -94,7 +95,7 @@ TEST_CASE("GPipe: valid on any stages and groups; forward passes first, by stage
 }
 
 TEST_CASE("samples in flight: a diamond of mixed sizes, with rows of Table 3.2 worked out by hand") {
-  stage_edges const e{{}, {0}, {0}, {1, 2}};
+  passes::stage_edges const e{{}, {0}, {0}, {1, 2}};
   pipeline p = tests::chain_pipeline(4, 4, 32);
   i64 const sizes[] = {1, 1, 4, 2};
   int const ks[] = {1, 2, 1, 1};
@@ -159,7 +160,7 @@ TEST_CASE("kFkB and 1F1B on any stages: valid, and no stage keeps more in flight
 }
 
 TEST_CASE("what fixed rules cannot order is refused in words") {
-  auto const e = chain_of_stages(4);
+  auto const e = passes::chain_of_stages(4);
   pipeline const own = tests::chain_pipeline(4, 4, 4), shared = tests::chain_pipeline(4, 2, 4);
   CHECK_THROWS_WITH_AS(k_f_k_b(shared, e, {1, 1, 1, 1}), doctest::Contains("several stages on one group under kFkB"), error);
   CHECK_THROWS_WITH_AS(one_f_one_b(shared, e), doctest::Contains("several stages on one group"), error);
@@ -170,6 +171,6 @@ TEST_CASE("what fixed rules cannot order is refused in words") {
   uneven.stages[2].micro_batch = 3;
   CHECK_THROWS_WITH_AS(gpipe(uneven, e), doctest::Contains("a micro-batch of 3 samples"), error);
   CHECK_THROWS_WITH_AS(in_flight_samples(uneven, e, in_flight_table), doctest::Contains("stage 2"), error);
-  CHECK_THROWS_WITH_AS(gpipe(own, chain_of_stages(3)), doctest::Contains("edges of 3 stages"), error);
-  CHECK_THROWS_WITH_AS(gpipe(own, stage_edges{{1}, {}, {}, {}}), doctest::Contains("an edge from stage 1"), error);
+  CHECK_THROWS_WITH_AS(gpipe(own, passes::chain_of_stages(3)), doctest::Contains("edges of 3 stages"), error);
+  CHECK_THROWS_WITH_AS(gpipe(own, passes::stage_edges{{1}, {}, {}, {}}), doctest::Contains("an edge from stage 1"), error);
 }

@@ -1,4 +1,5 @@
-// tests/search/pipeline/schedules/schedules.test.cpp - schedules in the simulator against closed forms and against recorded runs of their authors' code
+// tests/search/pipeline/schedules/schedules.test.cpp - schedules in the simulator against closed forms and against recorded runs of their
+// authors' code
 #include <tensorpar/search/pipeline/schedules/closed_forms.hpp>
 #include <tensorpar/search/pipeline/schedules/controllable_v.hpp>
 #include <tensorpar/search/pipeline/schedules/interleaved.hpp>
@@ -20,13 +21,13 @@ namespace {
 struct case_of { double f, b, w; };
 constexpr case_of cases[] = {{2, 2, 2}, {2, 3, 1}, {4, 5, 3}, {6, 6, 3}, {1, 2, 0}};
 
-double peak(pipeline_run const& r) { return *std::max_element(r.activations.begin(), r.activations.end()); }
+double peak(simulation::pipeline_run const& r) { return *std::max_element(r.activations.begin(), r.activations.end()); }
 
-pipeline_run run(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
+simulation::pipeline_run run(pipeline const& p, passes::stage_edges const& e, simulation::pipeline_costs const& c) {
   for (auto const& f : check_orders(p, e)) FAIL(f.text);
   return simulate_pipeline(p, e, c);
 }
-void agrees(pipeline_run const& r, schedule_form const& f) {
+void agrees(simulation::pipeline_run const& r, schedule_form const& f) {
   CHECK((f.of_span ? r.span_bubble() : r.bubble()) == doctest::Approx(f.bubble).epsilon(1e-12));
   CHECK(r.activations == f.activations);
 }
@@ -38,7 +39,7 @@ TEST_CASE("closed forms of schedules with one stage per group") {
     for (int m : {2 * p, 4 * p, 4 * p + 3})
       for (case_of const& t : cases) {
         CAPTURE(p); CAPTURE(m); CAPTURE(t.f); CAPTURE(t.b); CAPTURE(t.w);
-        auto const e = chain_of_stages(p);
+        auto const e = passes::chain_of_stages(p);
         auto const q = tests::chain_pipeline(p, p, m);
         auto const c = tests::even_costs(at(p), t.f, t.b, t.w);
         even_chain const form{.p = p, .m = m, .forward = t.f, .backward = t.b, .weights = t.w};
@@ -60,7 +61,7 @@ TEST_CASE("closed forms of schedules with one stage per group") {
 
 TEST_CASE("fewer micro-batches than stages: everything is in flight, the bubble stays") {
   for (int m : {1, 2, 3}) {
-    auto const e = chain_of_stages(4);
+    auto const e = passes::chain_of_stages(4);
     auto const q = tests::chain_pipeline(4, 4, m);
     auto const c = tests::even_costs(4, 2, 3, 1);
     even_chain const form{.p = 4, .m = m, .forward = 2, .backward = 3, .weights = 1};
@@ -75,7 +76,7 @@ TEST_CASE("closed form of interleaved 1F1B; breadth-first has the same bubble") 
       for (int m : {p, 2 * p, 4 * p})
         for (case_of const& t : cases) {
           CAPTURE(p); CAPTURE(v); CAPTURE(m); CAPTURE(t.f);
-          auto const e = chain_of_stages(p * v);
+          auto const e = passes::chain_of_stages(p * v);
           auto const q = tests::chain_pipeline(p * v, p, m);
           auto const c = tests::even_costs(at(p * v), t.f, t.b, t.w, 1);   // per chunk: the whole share takes v times as long
           even_chain const form{.p = p, .m = m, .v = v, .forward = v * t.f, .backward = v * t.b, .weights = v * t.w};
@@ -91,7 +92,7 @@ TEST_CASE("ZB-V: no bubble within a span at F = B = W, the memory of 1F1B's firs
     for (int m : {2 * p, 4 * p, 4 * p + 1})
       for (case_of const& t : cases) {
         CAPTURE(p); CAPTURE(m); CAPTURE(t.f); CAPTURE(t.b); CAPTURE(t.w);
-        auto const e = chain_of_stages(2 * p);
+        auto const e = passes::chain_of_stages(2 * p);
         auto const c = tests::even_costs(at(2 * p), t.f, t.b, t.w, 0.5);
         auto const r = run(zb_v(tests::v_pipeline(p, m), e, c), e, c);
         if (t.f == t.b && t.b == t.w) agrees(r, zb_v_form({.p = p, .m = m, .forward = 2 * t.f, .backward = 2 * t.b, .weights = 2 * t.w}));
@@ -106,7 +107,7 @@ TEST_CASE("V-Half and V-Min: half and a third of 1F1B's memory on every group, a
     for (int m : {2 * p, 4 * p}) {
       if (test_effort::slow && p == 8) continue;
       CAPTURE(p); CAPTURE(m);
-      auto const e = chain_of_stages(2 * p);
+      auto const e = passes::chain_of_stages(2 * p);
       auto const c = tests::even_costs(at(2 * p), 2, 2, 2, 0.5);
       double const whole_1f1b = (p - 1) * 12;   // a group's whole share takes twice as long as a chunk
       auto const half = v_half(tests::v_pipeline(p, m), e, c), least = v_min(tests::v_pipeline(p, m), e, c);
@@ -118,7 +119,7 @@ TEST_CASE("V-Half and V-Min: half and a third of 1F1B's memory on every group, a
       CHECK(h.bubble() <= whole_1f1b / 2);
       CHECK(l.bubble() <= whole_1f1b * 2 / 3);
     }
-  auto const e = chain_of_stages(8);
+  auto const e = passes::chain_of_stages(8);
   auto const c = tests::even_costs(8, 4, 5, 3, 0.5);
   double before = 1e300;   // more memory, no longer an iteration
   for (double limit : {2.0, 2.5, 3.0, 3.5, 4.0}) {
@@ -138,14 +139,14 @@ TEST_CASE("recorded runs of the authors' schedulers") {
     MESSAGE("skipped: " << path << " is not there");
     return;
   }
-  json const all = json::parse(std::ifstream(path));
+  core::json const all = core::json::parse(std::ifstream(path));
   int exact = 0, automatic = 0, v_shape = 0, controlled = 0;
-  for (json const& x : all.at("schedules")) {
+  for (core::json const& x : all.at("schedules")) {
     std::string const name = x.at("schedule").get<std::string>();
     int const p = x.at("p").get<int>(), m = x.at("m").get<int>(), v = x.at("v").get<int>();
     auto const number = [&](char const* key) { return x.at(key).get<double>(); };
     CAPTURE(name); CAPTURE(p); CAPTURE(m); CAPTURE(number("F")); CAPTURE(number("B")); CAPTURE(number("W"));
-    auto const e = chain_of_stages(p * v);
+    auto const e = passes::chain_of_stages(p * v);
     auto const c = tests::even_costs(at(p * v), number("F"), number("B"), number("W"), 1.0 / v);
     if (name == "1F1B" || name == "interleaved-1F1B" || name.find("ZB1P") == 0) {
       auto const q = tests::chain_pipeline(p * v, p, m);
@@ -191,11 +192,11 @@ TEST_CASE("recorded runs of the authors' schedulers") {
   CHECK(v_shape == 12);
   CHECK(controlled == 24);
   int k_records = 0;
-  for (json const& x : all.at("kfkb_simulation")) {
+  for (core::json const& x : all.at("kfkb_simulation")) {
     int const p = x.at("p").get<int>();
     auto q = tests::chain_pipeline(p, p, x.at("m").get<int>());
     for (auto& s : q.stages) s.k = x.at("k").get<int>();
-    auto const e = chain_of_stages(p);
+    auto const e = passes::chain_of_stages(p);
     auto const c = tests::even_costs(at(p), x.at("F").get<double>(), x.at("B").get<double>(), 0);
     bool const table = x.at("warmup").get<std::string>().find("Table") != std::string::npos;
     auto const r = run(k_f_k_b(q, e, table ? in_flight_samples(q, e, in_flight_table) : in_flight_samples(q, e, in_flight_grouped)), e, c);
@@ -211,7 +212,7 @@ TEST_CASE("automatic zero bubble: never slower than 1F1B, ZB-H1 or ZB-H2 that fi
     for (case_of const& t : cases)
       for (double limit : {1.0, 2.0, double(p), 1.5 * p, 2.0 * p, 1e300}) {
         CAPTURE(p); CAPTURE(t.f); CAPTURE(limit);
-        auto const e = chain_of_stages(p);
+        auto const e = passes::chain_of_stages(p);
         auto const q = tests::chain_pipeline(p, p, 3 * p);
         auto const c = tests::even_costs(at(p), t.f, t.b, t.w);
         auto const best = zb_automatic(q, e, c, {limit, false});
@@ -221,12 +222,12 @@ TEST_CASE("automatic zero bubble: never slower than 1F1B, ZB-H1 or ZB-H2 that fi
         for (pipeline const& o : {one_f_one_b(q, e), zb_h1(q, e), zb_h2(q, e)})
           if (auto const other = simulate_pipeline(o, e, c); peak(other) <= limit) CHECK(r.makespan <= other.makespan);
       }
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   CHECK_FALSE(zb_automatic(tests::chain_pipeline(2, 2, 4), e, tests::even_costs(2, 1, 1, 1), {0.5, false}));
 }
 
 TEST_CASE("weights passes fill waits that are long enough, or make room") {
-  auto const e = chain_of_stages(1);
+  auto const e = passes::chain_of_stages(1);
   auto p = tests::chain_pipeline(1, 1, 3);
   p.schedule = {k_f_k_b_order(p, 0, 1, 1)};
   p.stages[0].split_backward = true;
@@ -246,23 +247,23 @@ TEST_CASE("weights passes fill waits that are long enough, or make room") {
     auto c = tests::even_costs(2, 1, 1, 0);
     c.stages[0].weights = w;
     q = two;
-    REQUIRE(fill_weights(q, chain_of_stages(2), c));
+    REQUIRE(fill_weights(q, passes::chain_of_stages(2), c));
     bool const between = q.schedule[0][3].what == W;
     CHECK(between == (w == 1));
   }
   two.schedule[1] = {{1, F, 0}, {1, F, 1}, {1, B, 0}, {1, B, 1}};
   two.schedule[0] = {{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}};
   q = two;
-  CHECK_FALSE(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)));
+  CHECK_FALSE(fill_weights(q, passes::chain_of_stages(2), tests::even_costs(2, 1, 1, 1)));
   CHECK(q == two);
   q.schedule[0][0].stage = 2;
-  CHECK_THROWS_AS(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
+  CHECK_THROWS_AS(fill_weights(q, passes::chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
   q.schedule.pop_back();
-  CHECK_THROWS_AS(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
+  CHECK_THROWS_AS(fill_weights(q, passes::chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
 }
 
 TEST_CASE("what a schedule demands of the stages is said") {
-  auto const e = chain_of_stages(4);
+  auto const e = passes::chain_of_stages(4);
   auto const c = tests::even_costs(4, 1, 1, 1);
   auto const q = tests::chain_pipeline(4, 2, 4);
   CHECK_THROWS_AS(one_f_one_b(q, e), error);
@@ -272,7 +273,7 @@ TEST_CASE("what a schedule demands of the stages is said") {
   CHECK_THROWS_AS(interleaved_1f1b(tests::v_pipeline(2, 4), e), error);             // a V
   CHECK_THROWS_AS(interleaved_1f1b(tests::chain_pipeline(4, 2, 3), e), error);      // 2 does not divide 3
   CHECK_THROWS_AS(interleaved_1f1b(tests::chain_pipeline(4, 3, 3), e), error);      // 3 groups
-  CHECK_THROWS_AS(interleaved_1f1b(q, stage_edges{{}, {0}, {0}, {1, 2}}), error);   // no chain
+  CHECK_THROWS_AS(interleaved_1f1b(q, passes::stage_edges{{}, {0}, {0}, {1, 2}}), error);   // no chain
   CHECK_THROWS_AS(k_f_k_b(tests::chain_pipeline(4, 4, 4), e, {1, 2}), error);
   CHECK_NOTHROW(interleaved_1f1b(q, e));
   CHECK_NOTHROW(gpipe(q, e));

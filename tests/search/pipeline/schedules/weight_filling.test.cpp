@@ -1,4 +1,5 @@
-// tests/search/pipeline/schedules/weight_filling.test.cpp - weights passes stand where the rule puts them, told from a simulation of what came out
+// tests/search/pipeline/schedules/weight_filling.test.cpp - weights passes stand where the rule puts them, told from a simulation of what
+// came out
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 #include <doctest/doctest.h>
 
@@ -20,9 +21,9 @@ using order = std::vector<pass_entry>;
 
 /// Stages of random sizes with orders of forward and backward passes, and what they cost.
 struct problem {
-  stage_edges e;
+  passes::stage_edges e;
   pipeline p;
-  pipeline_costs c;
+  simulation::pipeline_costs c;
   std::string text() const { return tests::text(e) + "; " + tests::text(p) + "; freed " + std::to_string(c.freed_at_backward); }
 };
 problem random_problem(random_source& r) {
@@ -68,7 +69,7 @@ pipeline with_weights(pipeline p, bool at_once) {
   return p;
 }
 /// When what a forward or backward pass waits for is there, by samples, from the times of a run.
-double arrival(problem const& x, pipeline_run const& r, pass_entry const& e) {
+double arrival(problem const& x, simulation::pipeline_run const& r, pass_entry const& e) {
   bool const forward = e.what == pass::forward;
   i64 const size = x.p.stages[at(e.stage)].micro_batch, from = e.micro_batch * size, to = from + size;
   double t = 0;
@@ -159,7 +160,7 @@ TEST_CASE("waits that a weights pass fits into delay nobody: as fast as with all
     INFO(x.text());
     auto const got = simulate_pipeline(x.p, x.e, x.c, true), other = simulate_pipeline(late, x.e, x.c, true);
     for (std::size_t g = 0; g < x.p.schedule.size(); ++g) {
-      auto const starts = [&](pipeline const& p, pipeline_run const& run) {
+      auto const starts = [&](pipeline const& p, simulation::pipeline_run const& run) {
         std::vector<double> t;
         for (std::size_t i = 0; i < p.schedule[g].size(); ++i)
           if (p.schedule[g][i].what != pass::weights) t.push_back(run.passes[g][i].start);
@@ -227,12 +228,12 @@ TEST_CASE("orders that wait for ever, as the checker says, are left alone") {
 }
 
 TEST_CASE("orders that hold something else are refused, and not touched") {
-  auto const e = chain_of_stages(2);
+  auto const e = passes::chain_of_stages(2);
   auto const c = tests::even_costs(2, 1, 1, 1);
   pipeline p = tests::chain_pipeline(2, 2, 2);
   for (auto& s : p.stages) s.split_backward = true;
   pipeline const plain = gpipe(tests::chain_pipeline(2, 2, 2), e), split = gpipe(p, e);
-  auto const refused = [&](std::vector<order> const& o, pipeline_costs const& costs, char const* words) {
+  auto const refused = [&](std::vector<order> const& o, simulation::pipeline_costs const& costs, char const* words) {
     pipeline q = p;
     q.schedule = o;
     pipeline const before = q;

@@ -14,8 +14,8 @@ using tests::random_source;
 namespace {
 
 /// Whole seconds and units, so that sums are exact.
-pipeline_costs random_costs(random_source& r, int stages) {
-  pipeline_costs c;
+simulation::pipeline_costs random_costs(random_source& r, int stages) {
+  simulation::pipeline_costs c;
   for (int s = 0; s < stages; ++s)
     c.stages.push_back({1.0 + r.below(6), 1.0 + r.below(6), double(r.below(5)), double(r.below(3)), 1.0 + r.below(3)});
   for (int s = 1; s < stages; ++s)
@@ -30,7 +30,7 @@ TEST_CASE("F = B = W: from 2p micro-batches on no group is idle within its span,
   for (int p = 1; p <= 9; ++p)
     for (int m = 1; m <= 3 * p + 2; ++m) {
       CAPTURE(p); CAPTURE(m);
-      auto const e = chain_of_stages(2 * p);
+      auto const e = passes::chain_of_stages(2 * p);
       auto const c = tests::even_costs(at(2 * p), 3, 3, 3, 0.5);
       auto const q = zb_v(tests::v_pipeline(p, m), e, c);
       for (auto const& f : check_orders(q, e)) FAIL(f.text);
@@ -47,7 +47,7 @@ TEST_CASE("any costs, with transfers: valid, split, and within what the first gr
   random_source r{1};
   for (int round = 0; round < test_effort::cases(200); ++round) {
     int const p = 1 + r.below(6), m = 1 + r.below(3 * p), size = 1 + r.below(3);
-    auto const e = chain_of_stages(2 * p);
+    auto const e = passes::chain_of_stages(2 * p);
     auto const c = random_costs(r, 2 * p);
     pipeline given = tests::v_pipeline(p, m);
     given.mini_batch *= size;
@@ -58,7 +58,7 @@ TEST_CASE("any costs, with transfers: valid, split, and within what the first gr
     auto const run = simulate_pipeline(q, e, c);
     double most = 0;
     for (auto const& s : c.stages) most = std::max(most, s.activation);
-    auto const chain = chain_of_stages(p);   // its stages are the two chunks of a group
+    auto const chain = passes::chain_of_stages(p);   // its stages are the two chunks of a group
     double const first = simulate_pipeline(one_f_one_b(tests::chain_pipeline(p, p, m), chain), chain,
                                            tests::even_costs(at(p), 1, 1, 1, 2 * most)).activations[0];
     for (double units : run.activations) CHECK(units <= first);
@@ -74,7 +74,7 @@ TEST_CASE("of the ways to fill none has a shorter iteration, or as short a one a
   int differ = 0;
   for (int round = 0; round < test_effort::cases(200); ++round) {
     int const p = 2 + r.below(4), m = 1 + r.below(3 * p);
-    auto const e = chain_of_stages(2 * p);
+    auto const e = passes::chain_of_stages(2 * p);
     auto const c = random_costs(r, 2 * p);
     pipeline const q = zb_v(tests::v_pipeline(p, m), e, c);
     auto const got = simulate_pipeline(q, e, c);
@@ -98,10 +98,10 @@ TEST_CASE("of the ways to fill none has a shorter iteration, or as short a one a
 
 TEST_CASE("what is no V is refused, naming the stage") {
   int const p = 3;
-  auto const e = chain_of_stages(2 * p);
+  auto const e = passes::chain_of_stages(2 * p);
   auto const c = tests::even_costs(at(2 * p), 1, 1, 1);
   pipeline const v = tests::v_pipeline(p, 6);
-  auto const refused = [&](pipeline const& q, stage_edges const& edges, char const* words) {
+  auto const refused = [&](pipeline const& q, passes::stage_edges const& edges, char const* words) {
     CHECK_THROWS_WITH_AS(zb_v(q, edges, c), doctest::Contains(words), error);
     CHECK_THROWS_WITH_AS(search::detail::require_v(q, edges, "some V"), doctest::Contains(words), error);
   };
@@ -119,7 +119,7 @@ TEST_CASE("what is no V is refused, naming the stage") {
     other = v;
     other.stages[at(s)].micro_batch = 2;
     refused(other, e, name.c_str());
-    stage_edges edges = e;
+    passes::stage_edges edges = e;
     edges[at(s)].clear();
     refused(v, edges, name.c_str());
     edges[at(s)] = {s - 1, s - 1};

@@ -1,4 +1,5 @@
-// tests/search/pipeline/stages/blocks.test.cpp - branches in groups: every way to group them comes about, and groups border on what they should
+// tests/search/pipeline/stages/blocks.test.cpp - branches in groups: every way to group them comes about, and groups border on what they
+// should
 #include "stage_oracle.hpp"
 #include "support/effort.hpp"
 #include <doctest/doctest.h>
@@ -25,8 +26,8 @@ stage_problem plain_problem(random_source& r, lists const& g) {
 }
 
 /// Leaves in a row, short branches side by side, a leaf: with implied edges, equal branches may read different tensors of the row.
-sp_tree random_fork(random_source& r, int n) {
-  sp_expr e;
+graph::sp_tree random_fork(random_source& r, int n) {
+  graph::sp_expr e;
   std::vector<int> const name = r.permutation(n);
   std::vector<int> row, branches;
   int used = 0;
@@ -36,19 +37,19 @@ sp_tree random_fork(random_source& r, int n) {
   while (n - used > length) {
     std::vector<int> branch;
     while (static_cast<int>(branch.size()) < length) branch.push_back(leaf());
-    branches.push_back(length == 1 ? branch[0] : e.compose(sp_kind::series, branch));
+    branches.push_back(length == 1 ? branch[0] : e.compose(graph::sp_kind::series, branch));
   }
-  if (!branches.empty()) row.push_back(branches.size() == 1 ? branches[0] : e.compose(sp_kind::parallel, branches));
+  if (!branches.empty()) row.push_back(branches.size() == 1 ? branches[0] : e.compose(graph::sp_kind::parallel, branches));
   while (used < n) row.push_back(leaf());
-  return normalise(e, row.size() == 1 ? row[0] : e.compose(sp_kind::series, row));
+  return graph::normalise(e, row.size() == 1 ? row[0] : e.compose(graph::sp_kind::series, row));
 }
-sp_tree random_tree(random_source& r, int n) { return r.chance(50) ? random_sp_tree(r, n) : random_fork(r, n); }
+graph::sp_tree random_tree(random_source& r, int n) { return r.chance(50) ? random_sp_tree(r, n) : random_fork(r, n); }
 
 /// A random problem on a tree, prepared.
 struct prepared {
   stage_problem p;
   stage_tree tree;
-  prepared(random_source& r, sp_tree const& t, int n, bool plain)
+  prepared(random_source& r, graph::sp_tree const& t, int n, bool plain)
       : p(plain ? plain_problem(r, graph_of(t, n, &r, 50)) : random_stage_problem(r, graph_of(t, n, &r, 30), {})),
         tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); }) {}
   std::vector<int> blocks() const {
@@ -95,7 +96,7 @@ std::vector<int> classes_in_order(branch_states const& s) {
 
 /// Leaves side by side, nothing around them: so many of each kind.
 branch_states side_by_side(std::vector<int> const& counts) {
-  sp_expr e;
+  graph::sp_expr e;
   std::vector<int> all, kind;
   for (std::size_t k = 0; k < counts.size(); ++k)
     for (int i = 0; i < counts[k]; ++i) {
@@ -103,7 +104,7 @@ branch_states side_by_side(std::vector<int> const& counts) {
       kind.push_back(static_cast<int>(k));
     }
   std::vector<stage_tensor> const none;
-  stage_tree const t(normalise(e, e.compose(sp_kind::parallel, all)), none, static_cast<int>(kind.size()),
+  stage_tree const t(normalise(e, e.compose(graph::sp_kind::parallel, all)), none, static_cast<int>(kind.size()),
                      [&](int v) { return kind[at(v)]; });
   return states_of(t, t.root());
 }
@@ -243,14 +244,14 @@ TEST_CASE("a group borders on what the definition says, whichever of equal branc
 TEST_CASE("more than 512 states: branches in their order, groups of neighbours, each division into runs once") {
   random_source r{5};
   for (int n : {10, 11}) {  // 2^10 sets
-    sp_expr e;
+    graph::sp_expr e;
     std::vector<int> branches;
     auto const name = r.permutation(2 * n + 2);
     for (int i = 0; i < n; ++i)
-      branches.push_back(e.compose(sp_kind::series, std::vector<int>{e.leaf(name[at(2 * i)]), e.leaf(name[at(2 * i + 1)])}));
-    int const block = e.compose(sp_kind::parallel, branches), all = 2 * n + 2;
+      branches.push_back(e.compose(graph::sp_kind::series, std::vector<int>{e.leaf(name[at(2 * i)]), e.leaf(name[at(2 * i + 1)])}));
+    int const block = e.compose(graph::sp_kind::parallel, branches), all = 2 * n + 2;
     std::vector<int> const whole{e.leaf(name[at(2 * n)]), block, e.leaf(name[at(2 * n + 1)])};
-    prepared const x(r, normalise(e, e.compose(sp_kind::series, whole)), all, false);
+    prepared const x(r, graph::normalise(e, e.compose(graph::sp_kind::series, whole)), all, false);
     branch_states const s = states_of(x.tree, x.blocks().front());
     REQUIRE(s.count.size() == at(n));
     REQUIRE(s.in_order);

@@ -43,7 +43,7 @@ TEST_CASE("branches, or the ends of branches, with any run of parts behind their
   int groups = 0, ends = 0;
   for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     int const n = 4 + r.below(8);
-    sp_tree const t = random_sp_tree(r, n);
+    graph::sp_tree const t = random_sp_tree(r, n);
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), {.alike = 30});
     search::detail::stage_tree const tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
     search::detail::stage_blocks prepared(tree);
@@ -53,7 +53,7 @@ TEST_CASE("branches, or the ends of branches, with any run of parts behind their
       return b;
     };
     for (int e = 0; e < tree.tree().size(); ++e) {
-      if (tree.tree().kind(e) != sp_kind::series) continue;
+      if (tree.tree().kind(e) != graph::sp_kind::series) continue;
       auto const& parts = tree.series(e);
       for (int q = 0; q + 1 < static_cast<int>(parts.size()); ++q) {
         int const block = parts[at(q)];

@@ -1,4 +1,5 @@
-// tests/search/pipeline/stages/stage_model.test.cpp - the concept: an archetype with what is required and no more, lacks, and the laws for every model
+// tests/search/pipeline/stages/stage_model.test.cpp - the concept: an archetype with what is required and no more, lacks, and the laws for
+// every model
 #include <cmath>
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
@@ -113,12 +114,12 @@ TEST_CASE("stage_model: the laws, for every model") {
   o.max_tensor = 2;
   o.recompute = o.shard_optimizer = true;
   o.optimizer.kind = optimizer_kind::adamw;
-  laws(graph_stages<analytical>(g, logical_nodes(2, 2), analytical{}, o));
+  laws(graph_stages<cost::analytical>(g, logical_nodes(2, 2), cost::analytical{}, o));
   machine mixed = logical_nodes(2, 2);
   mixed.kinds.push_back(mixed.kinds[0]);
   mixed.kinds[1].flops *= 2;
   mixed.device = {0, 1, 1, 0};
-  laws(graph_stages<analytical>(g, mixed, analytical{}, o));
+  laws(graph_stages<cost::analytical>(g, mixed, cost::analytical{}, o));
 }
 
 TEST_CASE("stage_model: a model of one's own is enough to plan") {

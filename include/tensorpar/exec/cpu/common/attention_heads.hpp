@@ -5,18 +5,18 @@
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Which of its kinds an operator of attention is. packed: q, k and v are one tensor, and so are their
 /// gradients; kept: with log-sum-exps.
 template <class Op> struct attention_form {
-  static constexpr bool kept = one_of<Op, attention_with_lse, attention_grad_from_lse,
+  static constexpr bool kept = one_of<Op, op::attention_with_lse, op::attention_grad_from_lse,
                                       packed_attention_with_lse, packed_attention_grad_from_lse>;
-  static constexpr bool gradient = one_of<Op, attention_grad, attention_grad_from_lse, packed_attention_grad,
-                                          packed_attention_grad_from_lse>;
+  static constexpr bool gradient = one_of<Op, attention_grad, op::attention_grad_from_lse,
+                                          packed_attention_grad, packed_attention_grad_from_lse>;
   static constexpr bool packed = one_of<Op, packed_attention, packed_attention_grad,
                                         packed_attention_with_lse, packed_attention_grad_from_lse>;
-  static constexpr bool known = packed || gradient || one_of<Op, attention, attention_with_lse>;
+  static constexpr bool known = packed || gradient || one_of<Op, attention, op::attention_with_lse>;
   /// Which operand q is, k, and what follows the values: y and log-sum-exps, if kept.
   static constexpr int q = gradient ? 1 : 0, k = packed ? q : q + 1, more = packed ? q + 1 : q + 3;
 };
@@ -40,7 +40,8 @@ template <class Scalar> struct attention_heads {
   bool causal, packed;
 
   /// in_one: q and k are the one block of queries, keys and values.
-  attention_heads(tensor_block const& q, tensor_block const& k, i64 heads, bool masked, bool in_one = false)
+  attention_heads(op::tensor_block const& q, op::tensor_block const& k, i64 heads, bool masked,
+                  bool in_one = false)
       : batches(q.local[0]),
         queries(q.local[1]),
         keys(k.local[1]),
@@ -77,4 +78,4 @@ template <class Scalar> struct attention_heads {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Means of x and of x * x for every batch norm, over batches of any number and size: "precise" statistics
 /// (Wu and Johnson 2021), of the weights as they are, where a moving average mixes those of many steps. In
@@ -56,7 +56,7 @@ template <class Scalar> class batch_moments {
     computation_graph const& g = run.graph().graph;
     std::map<std::string, int> kept;
     for (graph_node const& n : g.nodes)
-      if (int const x = detail::running_statistics_of(g, n); x >= 0) kept.emplace(g.value(x).name, x);
+      if (int const x = ir::detail::running_statistics_of(g, n); x >= 0) kept.emplace(g.value(x).name, x);
     auto const all = means();
     for (auto const& [name, m] : all)
       if (!kept.contains(name))
@@ -66,7 +66,7 @@ template <class Scalar> class batch_moments {
       auto const it = all.find(name);
       if (it == all.end() || static_cast<i64>(it->second.size()) != g.type(x).elements())
         throw error("there is no '" + name + "' of this size", "batch_moments",
-                    spell(g.type(x)) + ", of the same model's batches");
+                    op::spell(g.type(x)) + ", of the same model's batches");
     }
     for (auto const& [name, m] : all) {
       std::vector<typename Run::scalar> values;
@@ -88,17 +88,17 @@ template <class Scalar> class batch_moments {
     // of each name in the graph: one, or one for every micro-batch that it holds
     std::map<std::string, std::size_t> values;
     std::set<int> seen;
-    for (std::string const& name : moments_in(g)) {
+    for (std::string const& name : ir::moments_in(g)) {
       sums& s = fresh[name];
       for (graph_port const& o : g.outputs)
         if (o.name == name) {
           s.sum.resize(idx(g.type(o.value).elements()), number(0));
-          s.count += detail::summed_elements(g, o.value);
+          s.count += ir::detail::summed_elements(g, o.value);
           seen.insert(o.value);
           ++values[name];
         }
     }
-    for (detail::taken_moments const& m : detail::moments_taken(g))
+    for (ir::detail::taken_moments const& m : ir::detail::moments_taken(g))
       if (!seen.contains(m.value))
         throw error("a batch norm's statistics, '" + m.name + "', are no output", "batch_moments",
                     "a graph made by with_moments_as_outputs");
@@ -126,4 +126,4 @@ template <class Scalar> class batch_moments {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,26 +4,26 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// A loop of a contraction: its extent, and how far one turn moves in the result and in each operand (0 where
 /// it is absent).
 struct contraction_loop {
   i64 extent, out;
-  i64 in[loop::max_in];
+  i64 in[op::loop::max_in];
   bool kept;                                                   // in the result
-  bool reads[loop::max_in];
+  bool reads[op::loop::max_in];
 };
 
 /// The loops of a contraction over local blocks; neighbours that every tensor walks through without a gap are
 /// joined.
 struct contraction_loops {
-  static constexpr int max = loops::max_loops;
+  static constexpr int max = op::loops::max_loops;
   int n = 0, operands = 0;
   contraction_loop l[max];
 
-  explicit contraction_loops(kernel_call const& c, loops const& p) : operands(c.inputs) {
+  explicit contraction_loops(kernel_call const& c, op::loops const& p) : operands(c.inputs) {
     for (int i = 0; i < p.n; ++i) {
       contraction_loop x{1, 0, {}, !p.l[i].reduced, {}};
       for (int k = 0; k < operands; ++k) {
@@ -63,7 +63,7 @@ template <class Visit> void turn_outer(contraction_loops const& c, unsigned skip
   int order[contraction_loops::max], n = 0;
   for (int pass = 0; pass < 2; ++pass)
     for (int i = 0; i < c.n; ++i) if (!(skip >> i & 1) && c.l[i].kept == (pass == 0)) order[n++] = i;
-  i64 at[contraction_loops::max]{}, out = 0, in[loop::max_in]{};
+  i64 at[contraction_loops::max]{}, out = 0, in[op::loop::max_in]{};
   for (;;) {
     bool first = true;
     for (int i = 0; i < n; ++i) first = first && (c.l[order[i]].kept || at[i] == 0);
@@ -110,4 +110,4 @@ inline product_choice choose_product(contraction_loops const& c) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

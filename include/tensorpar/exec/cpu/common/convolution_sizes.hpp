@@ -4,13 +4,14 @@
 #include <tensorpar/op/core/block.hpp>
 #include <tensorpar/op/kinds/convolution.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Local sizes of a convolution. A block holds whole groups, or (one group) some channels.
 struct convolution_sizes {
-  window w;
+  tensorpar::detail::window w;
   i64 images, channels, height, width, filters, high, wide, depth;   // depth: channels per group
-  convolution_sizes(window const& v, tensor_block const& x, tensor_block const& y, i64 per_group)
+  convolution_sizes(tensorpar::detail::window const& v, op::tensor_block const& x, op::tensor_block const& y,
+                    i64 per_group)
       : w(v),
         images(x.local[0]),
         channels(x.local[1]),
@@ -50,4 +51,4 @@ inline i64 column_scalars(conv2d_grad_w const&, shapes in, shapes out) {
   return out[0].d[1].n * out[0].d[2].n * out[0].d[3].n * in[0].d[2].n * in[0].d[3].n;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <tensorpar/exec/cpu/common/eigen_packed.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// c (+)= a b with a: [m, k], b: [k, n], c: [m, n]; c overlaps neither operand. Any strides; a unit stride
 /// one way or the other is faster. The order of summation follows from sizes and strides alone. O(m n k).
@@ -31,4 +31,4 @@ void multiply(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_view<Scal
   }
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

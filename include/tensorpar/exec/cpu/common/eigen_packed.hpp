@@ -6,7 +6,7 @@
 #include <tensorpar/exec/cpu/common/eigen_door.hpp>
 #include <tensorpar/exec/cpu/common/kernels_gemm.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -164,4 +164,4 @@ void multiply_column(i64 m, i64 k, matrix_view<Real const> a, Real const* b, i64
   }
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

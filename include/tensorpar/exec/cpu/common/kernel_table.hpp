@@ -5,9 +5,9 @@
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
-using sharding_operators = op_set<parallel::partition, parallel::combine, parallel::replicate,
+using sharding_operators = op::op_set<parallel::partition, parallel::combine, parallel::replicate,
                                   parallel::reduce, parallel::pipeline, parallel::batch>;
 
 /// Entry: has `u64 id`, 0 in an empty slot (under -fsanitize=undefined g++ 12 compares no function pointer in
@@ -16,13 +16,14 @@ template <class Entry> struct kernel_table {
   static constexpr int slots = 512;
   Entry entry[slots];
   int count = 0;
-  static constexpr int slot_of(u64 id) { return static_cast<int>(mix(id) & (slots - 1)); }
-  template <class... Op> constexpr void add(op_set<Op...>) { (put(Entry::template make<Op>()), ...); }
+  static constexpr int slot_of(u64 id) { return static_cast<int>(core::mix(id) & (slots - 1)); }
+  template <class... Op> constexpr void add(op::op_set<Op...>) { (put(Entry::template make<Op>()), ...); }
   /// A later entry of the same name replaces the earlier one.
   constexpr void put(Entry const& e) {
     int i = slot_of(e.id);
     while (entry[i].id && entry[i].id != e.id) i = (i + 1) % slots;
-    if (!entry[i].id && ++count > slots / 4) refuse("too many operators", "kernel_table", "at most 128");
+    if (!entry[i].id && ++count > slots / 4)
+      tensorpar::detail::refuse("too many operators", "kernel_table", "at most 128");
     entry[i] = e;
   }
   constexpr Entry const* find(u64 id) const {
@@ -32,14 +33,14 @@ template <class Entry> struct kernel_table {
 };
 
 /// Every operator of the library, also those of a list, and then the user's.
-template <class Entry, class Own, class Also = op_set<>> constexpr kernel_table<Entry> table_of_all() {
+template <class Entry, class Own, class Also = op::op_set<>> constexpr kernel_table<Entry> table_of_all() {
   kernel_table<Entry> t{};
-  t.add(forward_operators{});
-  t.add(backward_operators{});
+  t.add(op::forward_operators{});
+  t.add(op::backward_operators{});
   t.add(sharding_operators{});
   t.add(Also{});
   t.add(Own{});
   return t;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -9,7 +9,7 @@
 #include <tensorpar/exec/device/kernel.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// The kernel of one operator over one scalar: `run(call, op)`, and where scratch memory is needed
 /// `workspace(op, in, out)` in scalars, from local shapes. The operators of op/ have specialisations in
@@ -41,14 +41,14 @@ template <class Element> Element* result(kernel_call const& c, int k = 0) {
   return static_cast<Element*>(c.out[k]);
 }
 
-inline i64 last_extent(tensor_block const& b) { return b.rank ? b.local[b.rank - 1] : 1; }
-inline i64 row_count(tensor_block const& b) {
+inline i64 last_extent(op::tensor_block const& b) { return b.rank ? b.local[b.rank - 1] : 1; }
+inline i64 row_count(op::tensor_block const& b) {
   i64 e = 1;
   for (int i = 0; i + 1 < b.rank; ++i) e *= b.local[i];
   return e;
 }
 /// Distance of neighbours along an axis, in elements.
-inline i64 stride_of(tensor_block const& b, int axis_no) {
+inline i64 stride_of(op::tensor_block const& b, int axis_no) {
   i64 e = 1;
   for (int i = axis_no + 1; i < b.rank; ++i) e *= b.local[i];
   return e;
@@ -64,7 +64,7 @@ inline i64 checked_index(std::int32_t i, i64 end, char const* what, kernel_call 
 
 /// Calls visit(local offset, logical offset, length) for every contiguous last-axis run of a block, in
 /// row-major order.
-template <class Visit> void each_run(tensor_block const& b, Visit&& visit) {
+template <class Visit> void each_run(op::tensor_block const& b, Visit&& visit) {
   i64 const length = last_extent(b), rows = row_count(b);
   if (length == 0) return;
   i64 at[shape::max_rank]{};
@@ -78,4 +78,4 @@ template <class Visit> void each_run(tensor_block const& b, Visit&& visit) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -6,7 +6,7 @@
 #include <tensorpar/core/prime_field.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A matrix in memory: element (i, j) is p[i * row + j * col].
 template <class Element> struct matrix_view {
@@ -88,17 +88,17 @@ inline void multiply_lazily(i64 m, i64 n, i64 k, matrix_view<prime_field const> 
           for (i64 l = 0; l < d; ++l) right[j][l] = j < w ? b.p[(l0 + l) * b.row + (j0 + j) * b.col].v : 0;
         for (i64 i = 0; i < h; i += 2) {
           u64 const *x = left[i], *y = left[i + 1];
-          u128 s[4] = {0, 0, 0, 0};
+          tensorpar::detail::u128 s[4] = {0, 0, 0, 0};
           auto run = [&](i64 from, i64 to) {
             for (i64 l = from; l < to; ++l) {
-              s[0] += static_cast<u128>(x[l]) * right[0][l];
-              s[1] += static_cast<u128>(x[l]) * right[1][l];
-              s[2] += static_cast<u128>(y[l]) * right[0][l];
-              s[3] += static_cast<u128>(y[l]) * right[1][l];
+              s[0] += static_cast<tensorpar::detail::u128>(x[l]) * right[0][l];
+              s[1] += static_cast<tensorpar::detail::u128>(x[l]) * right[1][l];
+              s[2] += static_cast<tensorpar::detail::u128>(y[l]) * right[0][l];
+              s[3] += static_cast<tensorpar::detail::u128>(y[l]) * right[1][l];
             }
           };
           run(0, half);
-          for (u128& t : s) t = field_sum::fold(t);
+          for (tensorpar::detail::u128& t : s) t = field_sum::fold(t);
           run(half, d);
           for (i64 e = 0; e < 4; ++e)
             if (i + e / 2 < h && e % 2 < w)
@@ -110,4 +110,4 @@ inline void multiply_lazily(i64 m, i64 n, i64 k, matrix_view<prime_field const> 
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// What an operator makes of one number, or of two. Yours needs one to stand in `activated`.
 template <class F> struct scalar_function;
@@ -47,4 +47,4 @@ template <> struct scalar_function<mul> {
   template <class Scalar> static constexpr Scalar of(Scalar a, Scalar b) { return a * b; }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

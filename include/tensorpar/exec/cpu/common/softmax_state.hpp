@@ -6,7 +6,7 @@
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/op/attention/parts.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// What scores are shifted by, given the largest: by nothing where that is -infinity, so that their weights
 /// are 0, not NaN.
@@ -26,12 +26,12 @@ template <class Scalar> struct state_block {
   // width: of the block's values; head: of one head's values
   i64 batches, parts, queries, width, head;
   /// Of a tensor of states with this many heads in all.
-  state_block(tensor_block const& x, i64 heads)
+  state_block(op::tensor_block const& x, i64 heads)
       : batches(x.local[0]),
         parts(x.local[1]),
         queries(x.local[2]),
         width(x.local[3]),
-        head(value_width(x.global[3], heads) / heads) {
+        head(op::detail::value_width(x.global[3], heads) / heads) {
     width = width / (head + 2) * head;
   }
   constexpr i64 heads() const { return width / head; }
@@ -53,4 +53,4 @@ template <class Scalar> constexpr i64 place_of_top(Scalar const* x, i64 n, i64 s
   return at;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

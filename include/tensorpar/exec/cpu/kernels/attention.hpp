@@ -5,7 +5,7 @@
 #include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
 #include <tensorpar/exec/cpu/kernels/reduction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// p[queries, keys] = softmax(factor * q k^T) with zeros where a key is not seen.
@@ -77,4 +77,4 @@ struct kernel<Scalar, Op> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -5,7 +5,7 @@
 #include <tensorpar/exec/cpu/common/softmax_state.hpp>
 #include <tensorpar/exec/cpu/kernels/reduction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Brings n states, `step` apart from x on, to the largest of their maxima (column m), which is returned:
@@ -30,9 +30,9 @@ void each_group(state_block<Scalar> const& x, i64 groups, Visit&& visit) {
 }
 }  // namespace detail
 
-template <class Scalar> struct kernel<Scalar, attention_parts> {
-  static i64 workspace(attention_parts const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[2].n; }
-  static void run(kernel_call const& c, attention_parts const& op) {
+template <class Scalar> struct kernel<Scalar, op::attention_parts> {
+  static i64 workspace(op::attention_parts const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[2].n; }
+  static void run(kernel_call const& c, op::attention_parts const& op) {
     using traits = scalar_traits<Scalar>;
     detail::state_block<Scalar> const s(c.out_block[0], op.heads);
     i64 const keys = c.in_block[1].local[2];
@@ -61,11 +61,11 @@ template <class Scalar> struct kernel<Scalar, attention_parts> {
 /// Let P be the weights and (G, g, h) the gradients of o, l and m. Then dP = G V^T + g and dS = P dP. All
 /// weights depend on the largest score, so h - sum(P dP) is added there. dQ = sum over parts of dS K f, dK =
 /// dS^T Q f, dV = P^T G.
-template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
-  static i64 workspace(attention_parts_grad const&, shapes in, shapes) {
+template <class Scalar> struct kernel<Scalar, op::attention_parts_grad> {
+  static i64 workspace(op::attention_parts_grad const&, shapes in, shapes) {
     return in[1].d[1].n * (2 * in[2].d[2].n + in[1].d[2].n);
   }
-  static void run(kernel_call const& c, attention_parts_grad const& op) {
+  static void run(kernel_call const& c, op::attention_parts_grad const& op) {
     using traits = scalar_traits<Scalar>;
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const keys = c.in_block[2].local[2], row = s.heads() * (s.head + 2);
@@ -104,8 +104,8 @@ template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
   }
 };
 
-template <class Scalar> struct kernel<Scalar, softmax_merge> {
-  static void run(kernel_call const& c, softmax_merge const& op) {
+template <class Scalar> struct kernel<Scalar, op::softmax_merge> {
+  static void run(kernel_call const& c, op::softmax_merge const& op) {
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const step = s.at(0, 1, 0, 0), head = s.head;
     Scalar const* x = detail::operand<Scalar>(c, 0);
@@ -120,8 +120,8 @@ template <class Scalar> struct kernel<Scalar, softmax_merge> {
 };
 /// With (G, h) the gradients of (o, l) and m: every state's own are f G, and dm = f (G . (o, l)); where the
 /// largest m is, on which all f depend, h - sum(dm) is added.
-template <class Scalar> struct kernel<Scalar, softmax_merge_grad> {
-  static void run(kernel_call const& c, softmax_merge_grad const& op) {
+template <class Scalar> struct kernel<Scalar, op::softmax_merge_grad> {
+  static void run(kernel_call const& c, op::softmax_merge_grad const& op) {
     detail::state_block<Scalar> const s(c.in_block[1], op.heads);
     i64 const step = s.at(0, 1, 0, 0), head = s.head, m = head + 1;
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1);
@@ -141,8 +141,8 @@ template <class Scalar> struct kernel<Scalar, softmax_merge_grad> {
   }
 };
 
-template <class Scalar> struct kernel<Scalar, attention_finish> {
-  static void run(kernel_call const& c, attention_finish const& op) {
+template <class Scalar> struct kernel<Scalar, op::attention_finish> {
+  static void run(kernel_call const& c, op::attention_finish const& op) {
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const step = s.at(0, 1, 0, 0), head = s.head;
     Scalar const* x = detail::operand<Scalar>(c, 0);
@@ -164,8 +164,8 @@ template <class Scalar> struct kernel<Scalar, attention_finish> {
 };
 /// With f the rescaling of a part and L the sum of all: do = f dy / L, dl = -f (dy . y) / L, dm = do . o + dl
 /// l.
-template <class Scalar> struct kernel<Scalar, attention_finish_grad> {
-  static void run(kernel_call const& c, attention_finish_grad const& op) {
+template <class Scalar> struct kernel<Scalar, op::attention_finish_grad> {
+  static void run(kernel_call const& c, op::attention_finish_grad const& op) {
     detail::state_block<Scalar> const s(c.in_block[1], op.heads);
     i64 const step = s.at(0, 1, 0, 0), head = s.head;
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1),
@@ -190,4 +190,4 @@ template <class Scalar> struct kernel<Scalar, attention_finish_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

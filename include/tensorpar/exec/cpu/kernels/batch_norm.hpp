@@ -4,11 +4,11 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/batch_norm.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Calls visit(channel, offset, length) for every image's every channel of a [n,c,h,w] block.
-template <class Visit> void each_channel(tensor_block const& b, Visit&& visit) {
+template <class Visit> void each_channel(op::tensor_block const& b, Visit&& visit) {
   i64 const plane = b.local[2] * b.local[3];
   for (i64 n = 0; n < b.local[0]; ++n)
     for (i64 ch = 0; ch < b.local[1]; ++ch) visit(ch, (n * b.local[1] + ch) * plane, plane);
@@ -30,11 +30,11 @@ template <class Scalar> struct channel_statistics {
   }
 };
 /// Elements of one channel over the whole logical batch.
-inline i64 per_channel(tensor_block const& x) { return x.global[0] * x.global[2] * x.global[3]; }
+inline i64 per_channel(op::tensor_block const& x) { return x.global[0] * x.global[2] * x.global[3]; }
 }  // namespace detail
 
-template <class Scalar> struct kernel<Scalar, channel_moments> {
-  static void run(kernel_call const& c, channel_moments const&) {
+template <class Scalar> struct kernel<Scalar, op::channel_moments> {
+  static void run(kernel_call const& c, op::channel_moments const&) {
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
     i64 const channels = c.in_block[0].local[1];
@@ -47,8 +47,8 @@ template <class Scalar> struct kernel<Scalar, channel_moments> {
     });
   }
 };
-template <class Scalar> struct kernel<Scalar, channel_moments_grad> {
-  static void run(kernel_call const& c, channel_moments_grad const&) {
+template <class Scalar> struct kernel<Scalar, op::channel_moments_grad> {
+  static void run(kernel_call const& c, op::channel_moments_grad const&) {
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1);
     Scalar* y = detail::result<Scalar>(c);
     i64 const channels = c.in_block[1].local[1];
@@ -59,12 +59,12 @@ template <class Scalar> struct kernel<Scalar, channel_moments_grad> {
   }
 };
 
-template <class Scalar> struct kernel<Scalar, normalize> {
-  static void run(kernel_call const& c, normalize const& op) {
+template <class Scalar> struct kernel<Scalar, op::normalize> {
+  static void run(kernel_call const& c, op::normalize const& op) {
     Scalar const *x = detail::operand<Scalar>(c, 0), *gamma = detail::operand<Scalar>(c, 2),
                  *beta = detail::operand<Scalar>(c, 3);
     Scalar* y = detail::result<Scalar>(c);
-    tensor_block const& b = c.in_block[0];
+    op::tensor_block const& b = c.in_block[0];
     detail::channel_statistics<Scalar> const s(detail::operand<Scalar>(c, 1), b.local[1],
                                                detail::per_channel(b), op.eps);
     detail::each_channel(b, [&](i64 ch, i64 at, i64 n) {
@@ -73,11 +73,11 @@ template <class Scalar> struct kernel<Scalar, normalize> {
     });
   }
 };
-template <class Scalar> struct kernel<Scalar, normalize_sums> {
-  static void run(kernel_call const& c, normalize_sums const& op) {
+template <class Scalar> struct kernel<Scalar, op::normalize_sums> {
+  static void run(kernel_call const& c, op::normalize_sums const& op) {
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1);
     Scalar* y = detail::result<Scalar>(c);
-    tensor_block const& b = c.in_block[1];
+    op::tensor_block const& b = c.in_block[1];
     i64 const channels = b.local[1];
     detail::channel_statistics<Scalar> const s(detail::operand<Scalar>(c, 2), channels,
                                                detail::per_channel(b), op.eps);
@@ -91,11 +91,11 @@ template <class Scalar> struct kernel<Scalar, normalize_sums> {
     });
   }
 };
-template <class Scalar> struct kernel<Scalar, normalize_grad_x> {
-  static void run(kernel_call const& c, normalize_grad_x const& op) {
+template <class Scalar> struct kernel<Scalar, op::normalize_grad_x> {
+  static void run(kernel_call const& c, op::normalize_grad_x const& op) {
     Scalar const *d = detail::operand<Scalar>(c, 0), *gamma = detail::operand<Scalar>(c, 2);
     Scalar* y = detail::result<Scalar>(c);
-    tensor_block const& b = c.in_block[0];
+    op::tensor_block const& b = c.in_block[0];
     detail::channel_statistics<Scalar> const s(detail::operand<Scalar>(c, 1), b.local[1],
                                                detail::per_channel(b), op.eps);
     detail::each_channel(b, [&](i64 ch, i64 at, i64 n) {
@@ -104,8 +104,8 @@ template <class Scalar> struct kernel<Scalar, normalize_grad_x> {
     });
   }
 };
-template <class Scalar> struct kernel<Scalar, normalize_grad_moments> {
-  static void run(kernel_call const& c, normalize_grad_moments const& op) {
+template <class Scalar> struct kernel<Scalar, op::normalize_grad_moments> {
+  static void run(kernel_call const& c, op::normalize_grad_moments const& op) {
     Scalar const *sums = detail::operand<Scalar>(c, 0), *gamma = detail::operand<Scalar>(c, 2);
     Scalar* y = detail::result<Scalar>(c);
     i64 const channels = c.in_block[0].local[1];
@@ -119,4 +119,4 @@ template <class Scalar> struct kernel<Scalar, normalize_grad_moments> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

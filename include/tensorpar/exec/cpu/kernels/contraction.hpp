@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/common/contraction_loops.hpp>
 #include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// One operand: sums over what the result lacks. Four or more operands never occur in derivatives, but are
@@ -39,7 +39,7 @@ template <class Scalar> void contract_plainly(kernel_call const& c, contraction_
   });
 }
 
-template <class Scalar> void contract(kernel_call const& c, loops const& notation) {
+template <class Scalar> void contract(kernel_call const& c, op::loops const& notation) {
   contraction_loops const all(c, notation);
   if (c.inputs != 2) return contract_plainly<Scalar>(c, all);
   product_choice const p = choose_product(all);
@@ -60,7 +60,7 @@ template <class Scalar> void contract(kernel_call const& c, loops const& notatio
 
 template <class Scalar> struct kernel<Scalar, contraction> {
   static void run(kernel_call const& c, contraction const& op) {
-    detail::contract<Scalar>(c, parse_notation(op.spelled().view()));
+    detail::contract<Scalar>(c, op::parse_notation(op.spelled().view()));
   }
 };
 
@@ -80,7 +80,7 @@ template <class Scalar> struct kernel<Scalar, linear> {
 
 template <class Scalar> struct kernel<Scalar, matmul> {
   static void run(kernel_call const& c, matmul const& op) {
-    tensor_block const &a = c.in_block[0], &y = c.out_block[0];
+    op::tensor_block const &a = c.in_block[0], &y = c.out_block[0];
     i64 const m = y.local[y.rank - 2], n = y.local[y.rank - 1],
               k = a.local[a.rank - (op.transpose_a ? 2 : 1)];
     i64 batches = 1;
@@ -94,4 +94,4 @@ template <class Scalar> struct kernel<Scalar, matmul> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

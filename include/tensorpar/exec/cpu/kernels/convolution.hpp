@@ -5,7 +5,7 @@
 #include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 struct convolution_block : convolution_sizes {
@@ -105,4 +105,4 @@ template <class Scalar> struct kernel<Scalar, conv2d_grad_w> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,12 +4,12 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/embedding.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Row of the local part, or -1 where another device has it. Indices outside the whole table are the user's
 /// error.
-inline i64 local_row(std::int32_t index, i64 rows, tensor_block const& table, kernel_call const& c) {
+inline i64 local_row(std::int32_t index, i64 rows, op::tensor_block const& table, kernel_call const& c) {
   i64 const r = checked_index(index, rows, "index", c) - table.offset[0];
   return r >= 0 && r < table.local[0] ? r : -1;
 }
@@ -58,4 +58,4 @@ template <class Scalar> struct kernel<Scalar, embedding_bag_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,11 +4,11 @@
 #include <tensorpar/exec/cpu/kernels/reduction.hpp>
 #include <tensorpar/op/kinds/loss.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// 1 / (number of elements of the logical tensor).
-template <class Scalar> Scalar share_of(tensor_block const& b) {
+template <class Scalar> Scalar share_of(op::tensor_block const& b) {
   return scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(b.logical_elements()));
 }
 }  // namespace detail
@@ -57,4 +57,4 @@ template <class Scalar> struct kernel<Scalar, mean_squared_error_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/common/scalar_function.hpp>
 #include <tensorpar/exec/device/random.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 template <class Scalar, class Function> void map_one(kernel_call const& c, Function f) {
@@ -68,7 +68,7 @@ template <class Scalar> struct kernel<Scalar, dropout> {
     Scalar* y = detail::result<Scalar>(c);
     Scalar const keep = over_rest_to_one<Scalar>(op.rate);
     u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
-    hasher h;
+    core::hasher h;
     h.add(op.seed).add(c.state.step);
     random_stream const draws{c.state.seed, h.value()};
     batch_numbers const number = detail::numbers_in_batch(c);
@@ -84,4 +84,4 @@ template <class Scalar> struct kernel<Scalar, dropout> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -3,14 +3,14 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/pooling.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// The part of a window that lies inside the image: rows [top, bottom), columns [left, right).
 struct window_part {
   i64 top, bottom, left, right;
 };
-constexpr window_part clipped(window const& w, i64 y, i64 x, i64 height, i64 width) {
+constexpr window_part clipped(tensorpar::detail::window const& w, i64 y, i64 x, i64 height, i64 width) {
   i64 const t = y * w.stride - w.pad_h, l = x * w.stride - w.pad_w, b = t + w.kernel_h, r = l + w.kernel_w;
   return {t < 0 ? 0 : t, b > height ? height : b, l < 0 ? 0 : l, r > width ? width : r};
 }
@@ -20,7 +20,8 @@ template <class Number> constexpr bool is_top(Number x, Number top) {
 }
 /// Calls visit(window's place in the result, image offset, part) for every window of every plane.
 template <class Visit>
-void each_window(tensor_block const& image, tensor_block const& pooled, window const& w, Visit&& visit) {
+void each_window(op::tensor_block const& image, op::tensor_block const& pooled,
+                 tensorpar::detail::window const& w, Visit&& visit) {
   i64 const planes = image.local[0] * image.local[1], height = image.local[2], width = image.local[3],
             high = pooled.local[2], wide = pooled.local[3];
   for (i64 p = 0; p < planes; ++p)
@@ -99,4 +100,4 @@ template <class Scalar> struct kernel<Scalar, global_average_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/reduction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// What is subtracted before exp. Over the reals the maximum, against overflow; an exact scalar has no
@@ -116,4 +116,4 @@ template <class Scalar> struct kernel<Scalar, layernorm_grad_gamma> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -3,7 +3,7 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/rms_norm.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// 1 / sqrt(mean(x * x) + eps) over n elements.
@@ -55,4 +55,4 @@ template <class Scalar> struct kernel<Scalar, rmsnorm_grad_gamma> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -8,10 +8,10 @@
 #include <tensorpar/op/kinds/axis_sum.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
-template <class Scalar> std::size_t element_size(tensor_block const& b) {
+template <class Scalar> std::size_t element_size(op::tensor_block const& b) {
   return is_integer(b.type) ? sizeof(std::int32_t) : sizeof(Scalar);
 }
 
@@ -26,7 +26,7 @@ struct axis_view {
   i64 outer, extent;
   std::size_t inner;
 };
-template <class Scalar> axis_view view_along(tensor_block const& b, int a) {
+template <class Scalar> axis_view view_along(op::tensor_block const& b, int a) {
   i64 outer = 1;
   for (int i = 0; i < a; ++i) outer *= b.local[i];
   return {outer, b.local[a], idx(stride_of(b, a)) * element_size<Scalar>(b)};
@@ -58,14 +58,14 @@ struct kernel<Scalar, Op> {
 
 template <class Scalar> struct kernel<Scalar, slice_axis> {
   static void run(kernel_call const& c, slice_axis const& op) {
-    int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank);
     detail::copy_along(c.in[0], detail::view_along<Scalar>(c.in_block[0], a), op.begin, c.out[0],
                        detail::view_along<Scalar>(c.out_block[0], a), 0, op.length);
   }
 };
 template <class Scalar> struct kernel<Scalar, unslice_axis> {
   static void run(kernel_call const& c, unslice_axis const& op) {
-    int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank);
     detail::axis_view const x = detail::view_along<Scalar>(c.in_block[0], a),
                             y = detail::view_along<Scalar>(c.out_block[0], a);
     // zero is all bits zero in every scalar
@@ -75,7 +75,7 @@ template <class Scalar> struct kernel<Scalar, unslice_axis> {
 };
 template <class Scalar> struct kernel<Scalar, concat> {
   static void run(kernel_call const& c, concat const& op) {
-    int const a = detail::axis_number(op.axis_no, c.out_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.out_block[0].rank);
     detail::axis_view const y = detail::view_along<Scalar>(c.out_block[0], a);
     i64 at = 0;
     for (int k = 0; k < c.inputs; ++k) {
@@ -87,7 +87,7 @@ template <class Scalar> struct kernel<Scalar, concat> {
 };
 template <class Scalar> struct kernel<Scalar, split_axes> {
   static void run(kernel_call const& c, split_axes const& op) {
-    int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank);
     detail::axis_view const x = detail::view_along<Scalar>(c.in_block[0], a);
     for (int k = 0; k < c.outputs; ++k) {
       detail::axis_view const y = detail::view_along<Scalar>(c.out_block[k], a);
@@ -97,10 +97,10 @@ template <class Scalar> struct kernel<Scalar, split_axes> {
 };
 
 /// Every position of the summed axis in turn, so that rows are read in order.
-template <class Scalar> struct kernel<Scalar, sum_axis> {
-  static void run(kernel_call const& c, sum_axis const& op) {
-    tensor_block const& b = c.in_block[0];
-    int const a = detail::axis_number(op.axis_no, b.rank);
+template <class Scalar> struct kernel<Scalar, op::sum_axis> {
+  static void run(kernel_call const& c, op::sum_axis const& op) {
+    op::tensor_block const& b = c.in_block[0];
+    int const a = tensorpar::detail::axis_number(op.axis_no, b.rank);
     i64 outer = 1;
     for (int i = 0; i < a; ++i) outer *= b.local[i];
     i64 const inner = detail::stride_of(b, a);
@@ -113,9 +113,9 @@ template <class Scalar> struct kernel<Scalar, sum_axis> {
     }
   }
 };
-template <class Scalar> struct kernel<Scalar, repeat_axis> {
-  static void run(kernel_call const& c, repeat_axis const& op) {
-    int const a = detail::axis_number(op.axis_no, c.out_block[0].rank);
+template <class Scalar> struct kernel<Scalar, op::repeat_axis> {
+  static void run(kernel_call const& c, op::repeat_axis const& op) {
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.out_block[0].rank);
     detail::axis_view const y = detail::view_along<Scalar>(c.out_block[0], a);
     for (i64 k = 0; k < y.extent; ++k)
       detail::copy_along(c.in[0], {y.outer, 1, y.inner}, 0, c.out[0], y, k, 1);
@@ -132,8 +132,8 @@ template <class Scalar> struct kernel<Scalar, transpose> {
   /// [outer, extent i, middle, extent j, inner] -> [outer, extent j, middle, extent i, inner], in tiles that
   /// fit the first-level cache.
   template <class Element> static void permute(kernel_call const& c, transpose const& op) {
-    tensor_block const& b = c.in_block[0];
-    int i = detail::axis_number(op.a, b.rank), j = detail::axis_number(op.b, b.rank);
+    op::tensor_block const& b = c.in_block[0];
+    int i = tensorpar::detail::axis_number(op.a, b.rank), j = tensorpar::detail::axis_number(op.b, b.rank);
     if (i > j) { int const t = i; i = j; j = t; }
     if (i == j) return detail::copy_all<Scalar>(c);
     Element const* x = detail::operand<Element>(c, 0);
@@ -155,4 +155,4 @@ template <class Scalar> struct kernel<Scalar, transpose> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -5,7 +5,7 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/update.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// The trailing scalar operand, or one.
@@ -89,9 +89,9 @@ template <class Scalar> struct kernel<Scalar, adamw_update> {
 /// own master.
 template <class Scalar, class Rule> struct kernel<Scalar, with_master<Rule>> {
   static void run(kernel_call const& c, with_master<Rule> const& op) {
-    void const* in[loop::max_in]{};
-    tensor_block blocks[loop::max_in]{};
-    void* out[loop::max_out]{};
+    void const* in[op::loop::max_in]{};
+    op::tensor_block blocks[op::loop::max_in]{};
+    void* out[op::loop::max_out]{};
     int const master = c.outputs;                          // of the operands; [clip] follows
     for (int k = 0, to = 0; k < c.inputs; ++k) {
       if (k == master) continue;
@@ -127,4 +127,4 @@ template <class Scalar> struct kernel<Scalar, clip_factor> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

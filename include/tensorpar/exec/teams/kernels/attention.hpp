@@ -5,7 +5,7 @@
 #include <tensorpar/exec/teams/kernels/contraction.hpp>
 #include <tensorpar/exec/teams/kernels/rows.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Row i of scores, of as many heads as there are, becomes weights: softmax(factor * row) over the keys that
@@ -166,4 +166,4 @@ struct team_kernel<Scalar, Op> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -6,7 +6,7 @@
 #include <tensorpar/exec/teams/kernels/rows.hpp>
 #include <tensorpar/exec/teams/kernels/softmax_states.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Row i of scores becomes exp(factor * row - top), and the sum and the top go into the state.
@@ -60,10 +60,11 @@ template <class Scalar> struct add_rows_at {
 };
 }  // namespace detail
 
-template <class Scalar> struct team_kernel<Scalar, attention_parts> {
+template <class Scalar> struct team_kernel<Scalar, op::attention_parts> {
   static constexpr bool multiplies = true;
-  static i64 workspace(attention_parts const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[2].n; }
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention_parts const& op) {
+  static i64 workspace(op::attention_parts const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[2].n; }
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::attention_parts const& op) {
     detail::state_block<Scalar> const s(c.out_block[0], op.heads);
     i64 const keys = c.in_block[1].local[2], row = s.heads() * (s.head + 2);
     Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
@@ -80,13 +81,13 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts> {
     });
   }
 };
-template <class Scalar> struct team_kernel<Scalar, attention_parts_grad> {
+template <class Scalar> struct team_kernel<Scalar, op::attention_parts_grad> {
   static constexpr bool multiplies = true;
-  static i64 workspace(attention_parts_grad const&, shapes in, shapes) {
+  static i64 workspace(op::attention_parts_grad const&, shapes in, shapes) {
     return in[1].d[1].n * (2 * in[2].d[2].n + in[1].d[2].n);
   }
   template <class Device>
-  static void run(Device const& d, kernel_call const& c, attention_parts_grad const& op) {
+  static void run(Device const& d, kernel_call const& c, op::attention_parts_grad const& op) {
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const keys = c.in_block[2].local[2], row = s.heads() * (s.head + 2);
     Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
@@ -113,4 +114,4 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,13 +4,13 @@
 #include <tensorpar/exec/cpu/kernels/batch_norm.hpp>
 #include <tensorpar/exec/teams/kernels/lines.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Where the elements of a channel lie in a [n,c,h,w] block.
 struct channel_walk {
   i64 images, channels, plane;
-  explicit channel_walk(tensor_block const& b)
+  explicit channel_walk(op::tensor_block const& b)
       : images(b.local[0]), channels(b.local[1]), plane(b.local[2] * b.local[3]) {}
   explicit channel_walk(shape const& s) : images(s[0].n), channels(s[1].n), plane(s[2].n * s[3].n) {}
   constexpr i64 terms() const { return images * plane; }
@@ -135,7 +135,8 @@ template <class Scalar, class Lines> struct along_channels_at {
   }
 };
 template <class Scalar, class Device, class Lines>
-void along_channels(Device const& d, tensor_block const& b, Lines const& lines, Scalar const* x, Scalar* y) {
+void along_channels(Device const& d, op::tensor_block const& b, Lines const& lines, Scalar const* x,
+                    Scalar* y) {
   d.each(b.elements(), along_channels_at<Scalar, Lines>{channel_walk(b), lines, x, y});
 }
 template <class Scalar> struct normalize_grad_moments_at {
@@ -151,33 +152,33 @@ template <class Scalar> struct normalize_grad_moments_at {
   }
 };
 template <class Scalar>
-channel_statistics<Scalar> statistics_of(Scalar const* moments, tensor_block const& x, double eps) {
+channel_statistics<Scalar> statistics_of(Scalar const* moments, op::tensor_block const& x, double eps) {
   return {moments, x.local[1], per_channel(x), eps};
 }
 }  // namespace detail
 
-template <class Scalar> struct team_kernel<Scalar, channel_moments> {
-  static i64 workspace(channel_moments const&, shapes in, shapes) {
+template <class Scalar> struct team_kernel<Scalar, op::channel_moments> {
+  static i64 workspace(op::channel_moments const&, shapes in, shapes) {
     return detail::channel_walk(in[0]).scratch();
   }
-  template <class Device> static void run(Device const& d, kernel_call const& c, channel_moments const&) {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::channel_moments const&) {
     detail::channel_sums<Scalar>(d, c, detail::channel_walk(c.in_block[0]),
                                  detail::moment_terms<Scalar>{detail::operand<Scalar>(c, 0)},
                                  detail::as_it_is{});
   }
 };
-template <class Scalar> struct team_kernel<Scalar, channel_moments_grad> {
+template <class Scalar> struct team_kernel<Scalar, op::channel_moments_grad> {
   template <class Device>
-  static void run(Device const& d, kernel_call const& c, channel_moments_grad const&) {
-    tensor_block const& b = c.in_block[1];
+  static void run(Device const& d, kernel_call const& c, op::channel_moments_grad const&) {
+    op::tensor_block const& b = c.in_block[1];
     detail::along_channels(
         d, b, detail::moments_grad_lines<Scalar>{detail::operand<computed<Scalar>>(c, 0), b.local[1]},
         detail::operand<Scalar>(c, 1), detail::result<Scalar>(c));
   }
 };
-template <class Scalar> struct team_kernel<Scalar, normalize> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, normalize const& op) {
-    tensor_block const& b = c.in_block[0];
+template <class Scalar> struct team_kernel<Scalar, op::normalize> {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::normalize const& op) {
+    op::tensor_block const& b = c.in_block[0];
     auto const s = detail::statistics_of(detail::operand<computed<Scalar>>(c, 1), b, op.eps);
     detail::along_channels(
         d, b,
@@ -185,30 +186,32 @@ template <class Scalar> struct team_kernel<Scalar, normalize> {
         detail::operand<Scalar>(c, 0), detail::result<Scalar>(c));
   }
 };
-template <class Scalar> struct team_kernel<Scalar, normalize_sums> {
-  static i64 workspace(normalize_sums const&, shapes in, shapes) {
+template <class Scalar> struct team_kernel<Scalar, op::normalize_sums> {
+  static i64 workspace(op::normalize_sums const&, shapes in, shapes) {
     return detail::channel_walk(in[1]).scratch();
   }
-  template <class Device> static void run(Device const& d, kernel_call const& c, normalize_sums const& op) {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::normalize_sums const& op) {
     using number = computed<Scalar>;
-    tensor_block const& b = c.in_block[1];
+    op::tensor_block const& b = c.in_block[1];
     auto const s = detail::statistics_of(detail::operand<number>(c, 2), b, op.eps);
     detail::normalize_terms<Scalar> const terms{s, detail::operand<Scalar>(c, 0),
                                                 detail::operand<Scalar>(c, 1), number(0)};
     detail::channel_sums<Scalar>(d, c, detail::channel_walk(b), terms, detail::times_rsqrt<number>{s});
   }
 };
-template <class Scalar> struct team_kernel<Scalar, normalize_grad_x> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, normalize_grad_x const& op) {
-    tensor_block const& b = c.in_block[0];
+template <class Scalar> struct team_kernel<Scalar, op::normalize_grad_x> {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::normalize_grad_x const& op) {
+    op::tensor_block const& b = c.in_block[0];
     auto const s = detail::statistics_of(detail::operand<computed<Scalar>>(c, 1), b, op.eps);
     detail::along_channels(d, b, detail::normalize_lines<Scalar>{s, detail::operand<Scalar>(c, 2), nullptr},
                            detail::operand<Scalar>(c, 0), detail::result<Scalar>(c));
   }
 };
-template <class Scalar> struct team_kernel<Scalar, normalize_grad_moments> {
+template <class Scalar> struct team_kernel<Scalar, op::normalize_grad_moments> {
   template <class Device>
-  static void run(Device const& d, kernel_call const& c, normalize_grad_moments const& op) {
+  static void run(Device const& d, kernel_call const& c, op::normalize_grad_moments const& op) {
     i64 const channels = c.in_block[0].local[1];
     detail::channel_statistics<computed<Scalar>> const s(detail::operand<computed<Scalar>>(c, 1), channels,
                                                          op.count, op.eps);
@@ -219,4 +222,4 @@ template <class Scalar> struct team_kernel<Scalar, normalize_grad_moments> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// How many stretches of rows are added up side by side: enough lanes for any device, each with some rows to
 /// add.
@@ -108,4 +108,4 @@ void sum_columns(Device const& d, i64 rows, i64 columns, Term const& term, Numbe
   else d.each(columns, last);
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

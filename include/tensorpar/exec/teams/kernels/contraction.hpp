@@ -4,16 +4,16 @@
 #include <tensorpar/exec/cpu/common/contraction_loops.hpp>
 #include <tensorpar/exec/teams/kernels/columns.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Any number of operands: for every element of the result, the sum of their products over the loops that the
 /// result lacks.
 template <class Scalar, class To> struct contract_at {
   struct turn {
-    i64 extent, out, in[loop::max_in];
+    i64 extent, out, in[op::loop::max_in];
   };
-  Scalar const* x[loop::max_in];
+  Scalar const* x[op::loop::max_in];
   To* y;
   int operands, kept, summed;
   turn t[contraction_loops::max];            // kept ones first
@@ -85,14 +85,14 @@ template <class Scalar, class To> struct contraction_products {
   matrix_products<Scalar, To> first{};
   unsigned taken = 0;
   bool any = false;                          // else it is no product, or of one number
-  contraction_products(kernel_call const& c, To* y, loops const& notation);
+  contraction_products(kernel_call const& c, To* y, op::loops const& notation);
   /// Is it one product and nothing else?
   bool one() const {
     return any && taken == (1u << all.n) - 1 && first.batch[0].extent == 1 && first.batch[1].extent == 1;
   }
 };
 template <class Scalar, class To>
-contraction_products<Scalar, To>::contraction_products(kernel_call const& c, To* y, loops const& notation)
+contraction_products<Scalar, To>::contraction_products(kernel_call const& c, To* y, op::loops const& notation)
     : all(c, notation) {
   product_choice const p = c.inputs == 2 ? choose_product(all) : product_choice{};
   any = p.work > 1;
@@ -135,12 +135,12 @@ void contract_on(Device const& d, kernel_call const& c, To* y, contraction_produ
   });
 }
 template <class Scalar, class To, class Device>
-void contract_on(Device const& d, kernel_call const& c, To* y, loops const& notation) {
+void contract_on(Device const& d, kernel_call const& c, To* y, op::loops const& notation) {
   contract_on(d, c, y, contraction_products<Scalar, To>(c, y, notation), false);
 }
 /// Is this the sum over all leading axes of one operand, for every element of its last axis? That of a bias'
 /// gradient.
-constexpr bool sums_to_last_axis(loops const& l, int rank) {
+constexpr bool sums_to_last_axis(op::loops const& l, int rank) {
   int kept = 0;
   bool last = false;
   for (int i = 0; i < l.n; ++i) {
@@ -171,12 +171,12 @@ matrix_products<Scalar, Result> one_product(i64 m, i64 n, i64 k, matrix_view<Sca
 template <class Scalar> struct team_kernel<Scalar, contraction> {
   static constexpr bool multiplies = true;
   static i64 workspace(contraction const& op, shapes in, shapes) {
-    if (!detail::sums_to_last_axis(parse_notation(op.spelled().view()), in[0].rank)) return 0;
+    if (!detail::sums_to_last_axis(op::parse_notation(op.spelled().view()), in[0].rank)) return 0;
     i64 const columns = in[0].last().n;
     return columns ? detail::column_scratch(in[0].elements() / columns, columns) : 0;
   }
   template <class Device> static void run(Device const& d, kernel_call const& c, contraction const& op) {
-    loops const notation = parse_notation(op.spelled().view());
+    op::loops const notation = op::parse_notation(op.spelled().view());
     detail::by_result<Scalar>(c, [&](auto* y) {
       if (!detail::sums_to_last_axis(notation, c.in_block[0].rank))
         return detail::contract_on<Scalar>(d, c, y, notation);
@@ -207,7 +207,7 @@ template <class Scalar> struct team_kernel<Scalar, linear> {
 template <class Scalar> struct team_kernel<Scalar, matmul> {
   static constexpr bool multiplies = true;
   template <class Device> static void run(Device const& d, kernel_call const& c, matmul const& op) {
-    tensor_block const &a = c.in_block[0], &y = c.out_block[0];
+    op::tensor_block const &a = c.in_block[0], &y = c.out_block[0];
     i64 const m = y.local[y.rank - 2], n = y.local[y.rank - 1],
               k = a.local[a.rank - (op.transpose_a ? 2 : 1)];
     auto p = detail::one_product<Scalar>(
@@ -219,4 +219,4 @@ template <class Scalar> struct team_kernel<Scalar, matmul> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/common/convolution_sizes.hpp>
 #include <tensorpar/exec/teams/kernels/contraction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Element (row, point) of the column matrix.
@@ -99,4 +99,4 @@ template <class Scalar> struct team_kernel<Scalar, conv2d_grad_w> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -7,7 +7,7 @@
 #include <tensorpar/exec/device/memory.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// Products c (+)= a b of matrices [m, k] and [k, n], all of them `batch` apart; views are those of the
 /// first. Sums are computed<Scalar>. bias, if there is one: n numbers that are added to every row.
@@ -36,7 +36,7 @@ template <class Scalar, class Result = Scalar> struct product_epilogue {
 /// An index in the user's data that was out of range. Kernels leave it in the device's memory, where the host
 /// finds it.
 struct index_fault {
-  op_info const* op = nullptr;        // null: none
+  op::op_info const* op = nullptr;        // null: none
   i64 index = 0, end = 0;
 };
 
@@ -135,4 +135,4 @@ inline void throw_if_fault(index_fault& f) {
 }
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -5,7 +5,7 @@
 #include <tensorpar/op/kinds/embedding.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// Bags of `length` indices; columns side by side.
@@ -101,7 +101,7 @@ template <class Scalar> struct scatter_at {
 };
 template <class Scalar, class Device>
 void run_gather(Device const& d, kernel_call const& c, i64 rows, i64 length) {
-  tensor_block const &table = c.in_block[1], &y = c.out_block[0];
+  op::tensor_block const &table = c.in_block[1], &y = c.out_block[0];
   d.each(y.elements(), gather_at<Scalar>{operand<std::int32_t>(c, 0),
                                          operand<Scalar>(c, 1),
                                          result<Scalar>(c),
@@ -113,7 +113,7 @@ void run_gather(Device const& d, kernel_call const& c, i64 rows, i64 length) {
 }
 template <class Scalar, class Device>
 void run_scatter(Device const& d, kernel_call const& c, i64 rows, i64 length) {
-  tensor_block const& table = c.out_block[0];
+  op::tensor_block const& table = c.out_block[0];
   i64 const columns = last_extent(c.in_block[0]), indices = row_count(c.in_block[0]) * length;
   row_of_index const row{operand<std::int32_t>(c, 1), rows};
   auto *from = static_cast<std::int32_t*>(c.workspace), *to = from + indices, *const start = to + indices;
@@ -161,4 +161,4 @@ template <class Scalar> struct team_kernel<Scalar, embedding_bag_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

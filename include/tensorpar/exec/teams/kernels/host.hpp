@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/teams/kernels/lines.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// A team whose lanes take turns, the last one first: what relies on an order among lanes shows.
 template <int Lanes> struct host_team {
@@ -79,4 +79,4 @@ template <int Lanes = 32> class host_teams {
   void settle() const { detail::throw_if_fault(*fault()); }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -5,7 +5,7 @@
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/exec/teams/kernels/device.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 /// The kernel of one operator for a `team_device`: `run(device, call, op)`, and where scratch is needed
 /// `workspace(op, in, out)` in scalars, from local shapes. Your own operator brings
@@ -158,7 +158,7 @@ void sum_all(Device const& d, i64 n, Term const& term, Scalar* scratch, Scalar* 
 /// An index that a user's data must keep within [0, end): where it does not, it is noted, and 0 is taken.
 struct index_check {
   index_fault* fault;
-  op_info const* op;
+  op::op_info const* op;
   i64 end;
   constexpr i64 operator()(std::int32_t i) const {
     if (i >= 0 && i < end) return i;
@@ -172,4 +172,4 @@ struct index_check {
 };
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

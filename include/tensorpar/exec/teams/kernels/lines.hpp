@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace tensorpar::detail {
+namespace tensorpar::exec::detail {
 
 /// Neighbours that fit into 16 bytes of each of these, at least one.
 template <class... T> inline constexpr int neighbours = [] {
@@ -167,4 +167,4 @@ template <class Device, class F> void teams_on_rows(Device const& d, i64 n, F co
   else d.teams(n, in_turns<F, 0>{f});
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::exec::detail

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/kernels/loss.hpp>
 #include <tensorpar/exec/teams/kernels/rows.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// log(sum(exp(x))) - x[label], by row.
@@ -114,4 +114,4 @@ template <class Scalar> struct team_kernel<Scalar, mean_squared_error_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

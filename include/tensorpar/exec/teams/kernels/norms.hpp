@@ -5,7 +5,7 @@
 #include <tensorpar/exec/teams/kernels/lines.hpp>
 #include <tensorpar/op/kinds/fused.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// How the norms of a row are taken: what is subtracted, and what is multiplied. `inverse` is 1 / n.
@@ -25,7 +25,7 @@ template <class Scalar> struct row_norm {
     return {mean, scalar_traits<Scalar>::rsqrt(q * inverse + eps)};
   }
 };
-template <class Scalar> row_norm<Scalar> norm_of(tensor_block const& x, double eps, bool centred) {
+template <class Scalar> row_norm<Scalar> norm_of(op::tensor_block const& x, double eps, bool centred) {
   using traits = scalar_traits<Scalar>;
   i64 const n = last_extent(x);
   return {n, traits::reciprocal(traits::from_integer(n)), constant_of<Scalar>(eps), centred};
@@ -192,7 +192,7 @@ inline i64 norm_grads_scratch(shapes in, int sums) {
   return sums ? teams * n * sums + column_scratch(teams, n * sums) : 0;
 }
 template <class Scalar, class Device>
-void run_norm_grads(Device const& d, kernel_call const& c, norm_grads const& op) {
+void run_norm_grads(Device const& d, kernel_call const& c, op::norm_grads const& op) {
   i64 const rows = row_count(c.out_block[0]), n = last_extent(c.out_block[0]), teams = norm_teams(rows),
             columns = n * (op.gamma + op.beta);
   norm_grad_at<Scalar> const one{norm_of<Scalar>(c.out_block[0], op.eps, op.centred),
@@ -257,13 +257,13 @@ template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_gamma> {
     return detail::norm_grad_gamma_scratch(in);
   }
 };
-template <class Scalar> struct team_kernel<Scalar, norm_grads> {
-  static i64 workspace(norm_grads const& op, shapes in, shapes) {
+template <class Scalar> struct team_kernel<Scalar, op::norm_grads> {
+  static i64 workspace(op::norm_grads const& op, shapes in, shapes) {
     return detail::norm_grads_scratch(in, op.gamma + op.beta);
   }
-  template <class Device> static void run(Device const& d, kernel_call const& c, norm_grads const& op) {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::norm_grads const& op) {
     detail::run_norm_grads<Scalar>(d, c, op);
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -6,7 +6,7 @@
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 #include <tensorpar/op/kinds/activated.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 template <class Scalar, class F> struct map_one_at {
@@ -65,7 +65,7 @@ template <class Scalar> struct scale_at {
 template <class Scalar> struct dropout_at {
   Scalar const* x;
   Scalar* y;
-  tensor_block block;
+  op::tensor_block block;
   step_numbers_at step;                      // seed and stream of the draws
   batch_numbers number;
   u64 threshold;
@@ -124,12 +124,12 @@ template <class Scalar> struct team_kernel<Scalar, constant> {
 };
 template <class Scalar> struct team_kernel<Scalar, dropout> {
   static step_arguments arguments(dropout const& op, step_state const& s) {
-    hasher h;
+    core::hasher h;
     h.add(op.seed).add(s.step);
     return {{s.seed, h.value()}};
   }
   template <class Device> static void run(Device const& d, kernel_call const& c, dropout const& op) {
-    tensor_block const& b = c.out_block[0];
+    op::tensor_block const& b = c.out_block[0];
     d.each(b.elements(),
            detail::dropout_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), b,
                                       detail::numbers_of<Scalar>(c, op), detail::numbers_in_batch(c),
@@ -139,18 +139,19 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
 };
 
 /// The operator's own kernel, then the function in place.
-template <class Scalar, class Op, class F> struct team_kernel<Scalar, activated<Op, F>> {
+template <class Scalar, class Op, class F> struct team_kernel<Scalar, op::activated<Op, F>> {
   static constexpr bool multiplies = detail::multiplies<Scalar, Op>;
-  template <class Device> static void run(Device const& d, kernel_call const& c, activated<Op, F> const& op) {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::activated<Op, F> const& op) {
     detail::run_operator<Scalar, Device, Op>(d, c, op);
     Scalar* y = detail::result<Scalar>(c);
     d.each(c.out_block[0].elements(), detail::map_one_at<Scalar, F>{y, y});
   }
-  static i64 workspace(activated<Op, F> const& op, shapes in, shapes out) {
+  static i64 workspace(op::activated<Op, F> const& op, shapes in, shapes out) {
     if constexpr (requires { team_kernel<Scalar, Op>::workspace(op, in, out); })
       return team_kernel<Scalar, Op>::workspace(op, in, out);
     else return 0;
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,13 +4,13 @@
 #include <tensorpar/exec/cpu/kernels/pooling.hpp>
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 template <class Scalar> struct pool_at {
   Scalar const* image;
   Scalar* y;
-  window w;
+  tensorpar::detail::window w;
   i64 height, width, high, wide;
   bool average;
   computed<Scalar> f;
@@ -32,7 +32,7 @@ template <class Scalar> struct pool_at {
 template <class Scalar> struct pool_grad_at {
   Scalar const *d, *image, *pooled;
   Scalar* to;
-  window w;
+  tensorpar::detail::window w;
   i64 height, width, high, wide;
   bool average;
   computed<Scalar> f;
@@ -84,7 +84,7 @@ template <class Scalar> computed<Scalar> one_over(i64 n) {
 
 template <class Scalar> struct team_kernel<Scalar, pool2d> {
   template <class Device> static void run(Device const& d, kernel_call const& c, pool2d const& op) {
-    tensor_block const &x = c.in_block[0], &y = c.out_block[0];
+    op::tensor_block const &x = c.in_block[0], &y = c.out_block[0];
     d.each(y.elements(),
            detail::pool_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), op.window(),
                                    x.local[2], x.local[3], y.local[2], y.local[3], op.average,
@@ -93,7 +93,7 @@ template <class Scalar> struct team_kernel<Scalar, pool2d> {
 };
 template <class Scalar> struct team_kernel<Scalar, pool2d_grad> {
   template <class Device> static void run(Device const& d, kernel_call const& c, pool2d_grad const& op) {
-    tensor_block const &y = c.in_block[0], &x = c.in_block[1];
+    op::tensor_block const &y = c.in_block[0], &x = c.in_block[1];
     d.each(x.elements(),
            detail::pool_grad_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
                                         detail::operand<Scalar>(c, 2), detail::result<Scalar>(c), op.window(),
@@ -119,4 +119,4 @@ template <class Scalar> struct team_kernel<Scalar, global_average_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

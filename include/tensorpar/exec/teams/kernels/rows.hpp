@@ -4,7 +4,7 @@
 #include <tensorpar/exec/teams/kernels/lines.hpp>
 #include <tensorpar/op/kinds/reduction.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// The largest of a set of numbers, and the sum of exp(x - top) over them; sets are put together in any order
@@ -114,4 +114,4 @@ template <class Scalar> struct team_kernel<Scalar, softmax_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

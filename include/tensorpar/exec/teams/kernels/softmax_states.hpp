@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/common/softmax_state.hpp>
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// What a group's team works on: the i-th group, query and head, of states `step` apart.
@@ -126,16 +126,17 @@ template <class Scalar> struct finish_grad_at {
 };
 }  // namespace detail
 
-template <class Scalar> struct team_kernel<Scalar, softmax_merge> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, softmax_merge const& op) {
+template <class Scalar> struct team_kernel<Scalar, op::softmax_merge> {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::softmax_merge const& op) {
     detail::state_groups<Scalar> const s(detail::state_block<Scalar>(c.in_block[0], op.heads),
                                          c.out_block[0].local[1]);
     d.teams(s.count(), detail::merge_at<Scalar>{s, detail::operand<Scalar>(c, 0), detail::result<Scalar>(c)});
   }
 };
-template <class Scalar> struct team_kernel<Scalar, softmax_merge_grad> {
+template <class Scalar> struct team_kernel<Scalar, op::softmax_merge_grad> {
   template <class Device>
-  static void run(Device const& d, kernel_call const& c, softmax_merge_grad const& op) {
+  static void run(Device const& d, kernel_call const& c, op::softmax_merge_grad const& op) {
     detail::state_groups<Scalar> const s(detail::state_block<Scalar>(c.in_block[1], op.heads),
                                          c.in_block[0].local[1]);
     d.teams(s.count(),
@@ -143,16 +144,17 @@ template <class Scalar> struct team_kernel<Scalar, softmax_merge_grad> {
                                           detail::result<Scalar>(c)});
   }
 };
-template <class Scalar> struct team_kernel<Scalar, attention_finish> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention_finish const& op) {
+template <class Scalar> struct team_kernel<Scalar, op::attention_finish> {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, op::attention_finish const& op) {
     detail::state_groups<Scalar> const s(detail::state_block<Scalar>(c.in_block[0], op.heads), 1);
     d.teams(s.count(),
             detail::finish_at<Scalar>{s, detail::operand<Scalar>(c, 0), detail::result<Scalar>(c)});
   }
 };
-template <class Scalar> struct team_kernel<Scalar, attention_finish_grad> {
+template <class Scalar> struct team_kernel<Scalar, op::attention_finish_grad> {
   template <class Device>
-  static void run(Device const& d, kernel_call const& c, attention_finish_grad const& op) {
+  static void run(Device const& d, kernel_call const& c, op::attention_finish_grad const& op) {
     detail::state_groups<Scalar> const s(detail::state_block<Scalar>(c.in_block[1], op.heads), 1);
     d.teams(s.count(),
             detail::finish_grad_at<Scalar>{s, detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
@@ -160,4 +162,4 @@ template <class Scalar> struct team_kernel<Scalar, attention_finish_grad> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

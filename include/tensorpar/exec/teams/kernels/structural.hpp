@@ -4,13 +4,13 @@
 #include <tensorpar/exec/cpu/kernels/structural.hpp>
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// A tensor seen as [outer, extent of one axis, inner], inner in elements.
 struct axis_sharding {
   i64 outer, extent, inner;
-  axis_sharding(tensor_block const& b, int a) : outer(1), extent(b.local[a]), inner(stride_of(b, a)) {
+  axis_sharding(op::tensor_block const& b, int a) : outer(1), extent(b.local[a]), inner(stride_of(b, a)) {
     for (int i = 0; i < a; ++i) outer *= b.local[i];
   }
 };
@@ -92,7 +92,7 @@ template <class Scalar> struct sum_axis_at {
 };
 /// Calls visit(a pointer of the tensor's element type), which says by its type whether the tensor is of
 /// integers.
-template <class Scalar, class Visit> void by_element(tensor_block const& b, Visit&& visit) {
+template <class Scalar, class Visit> void by_element(op::tensor_block const& b, Visit&& visit) {
   if (is_integer(b.type)) visit(static_cast<std::int32_t*>(nullptr));
   else visit(static_cast<Scalar*>(nullptr));
 }
@@ -122,13 +122,13 @@ struct team_kernel<Scalar, Op> {
 };
 template <class Scalar> struct team_kernel<Scalar, slice_axis> {
   template <class Device> static void run(Device const& d, kernel_call const& c, slice_axis const& op) {
-    detail::copy_part<Scalar>(d, c, detail::axis_number(op.axis_no, c.in_block[0].rank), 0, op.begin, 0, 0,
-                              op.length);
+    detail::copy_part<Scalar>(d, c, tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank), 0,
+                              op.begin, 0, 0, op.length);
   }
 };
 template <class Scalar> struct team_kernel<Scalar, unslice_axis> {
   template <class Device> static void run(Device const& d, kernel_call const& c, unslice_axis const& op) {
-    int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank);
     detail::axis_sharding const x(c.in_block[0], a), y(c.out_block[0], a);
     detail::by_element<Scalar>(c.in_block[0], [&]<class E>(E*) {
       d.each(c.out_block[0].elements(), detail::unslice_at<E>{detail::operand<E>(c, 0), detail::result<E>(c),
@@ -138,7 +138,7 @@ template <class Scalar> struct team_kernel<Scalar, unslice_axis> {
 };
 template <class Scalar> struct team_kernel<Scalar, concat> {
   template <class Device> static void run(Device const& d, kernel_call const& c, concat const& op) {
-    int const a = detail::axis_number(op.axis_no, c.out_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.out_block[0].rank);
     i64 at = 0;
     for (int k = 0; k < c.inputs; at += c.in_block[k++].local[a])
       detail::copy_part<Scalar>(d, c, a, k, 0, 0, at, c.in_block[k].local[a]);
@@ -146,25 +146,27 @@ template <class Scalar> struct team_kernel<Scalar, concat> {
 };
 template <class Scalar> struct team_kernel<Scalar, split_axes> {
   template <class Device> static void run(Device const& d, kernel_call const& c, split_axes const& op) {
-    int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
+    int const a = tensorpar::detail::axis_number(op.axis_no, c.in_block[0].rank);
     for (int k = 0; k < c.outputs; ++k) {
       i64 const n = c.out_block[k].local[a];
       detail::copy_part<Scalar>(d, c, a, 0, k * n, k, 0, n);
     }
   }
 };
-template <class Scalar> struct team_kernel<Scalar, sum_axis> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, sum_axis const& op) {
-    detail::axis_sharding const x(c.in_block[0], detail::axis_number(op.axis_no, c.in_block[0].rank));
+template <class Scalar> struct team_kernel<Scalar, op::sum_axis> {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::sum_axis const& op) {
+    detail::axis_sharding const x(c.in_block[0], tensorpar::detail::axis_number(op.axis_no,
+                                                                                c.in_block[0].rank));
     detail::sum_axis_at<Scalar> const f{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), x.extent,
                                         x.inner};
     if (x.inner == 1) d.teams(x.outer, f);
     else d.each(x.outer * x.inner, f);
   }
 };
-template <class Scalar> struct team_kernel<Scalar, repeat_axis> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, repeat_axis const& op) {
-    detail::axis_sharding const y(c.out_block[0], detail::axis_number(op.axis_no, c.out_block[0].rank));
+template <class Scalar> struct team_kernel<Scalar, op::repeat_axis> {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::repeat_axis const& op) {
+    detail::axis_sharding const y(c.out_block[0], tensorpar::detail::axis_number(op.axis_no,
+        c.out_block[0].rank));
     detail::by_element<Scalar>(c.in_block[0], [&]<class E>(E*) {
       d.each(c.out_block[0].elements(),
              detail::repeat_at<E>{detail::operand<E>(c, 0), detail::result<E>(c), y.extent, y.inner});
@@ -173,8 +175,8 @@ template <class Scalar> struct team_kernel<Scalar, repeat_axis> {
 };
 template <class Scalar> struct team_kernel<Scalar, transpose> {
   template <class Device> static void run(Device const& d, kernel_call const& c, transpose const& op) {
-    tensor_block const& b = c.in_block[0];
-    int i = detail::axis_number(op.a, b.rank), j = detail::axis_number(op.b, b.rank);
+    op::tensor_block const& b = c.in_block[0];
+    int i = tensorpar::detail::axis_number(op.a, b.rank), j = tensorpar::detail::axis_number(op.b, b.rank);
     if (i == j) return detail::copy_whole<Scalar>(d, c);
     if (i > j) std::swap(i, j);
     i64 middle = 1;
@@ -191,4 +193,4 @@ template <class Scalar> struct team_kernel<Scalar, transpose> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

@@ -4,7 +4,7 @@
 #include <tensorpar/exec/cpu/kernels/update.hpp>
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
-namespace tensorpar {
+namespace tensorpar::exec {
 
 namespace detail {
 /// A weight as rules read and write it: itself, or with a master its master, of which it is then a rounded
@@ -248,4 +248,4 @@ template <class Scalar> struct team_kernel<Scalar, clip_factor> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::exec

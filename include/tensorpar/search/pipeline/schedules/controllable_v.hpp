@@ -73,16 +73,16 @@ struct v_block {
 /// `limit` activation units, the shortest iteration wins, then the least memory. D = 2 is V-Min, D = 3
 /// V-Half. Nothing if none holds so little. Splits every stage. O(blocks * passes), hundreds of blocks.
 /// Throws `error` unless the stages are such a chain.
-inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, pipeline_costs const& c,
-                                              double limit) {
+inline std::optional<pipeline> controllable_v(pipeline p, passes::stage_edges const& e,
+                                              simulation::pipeline_costs const& c, double limit) {
   detail::require_v(p, e, "a V schedule");
   for (pipeline_stage& s : p.stages) s.split_backward = true;
-  pipeline_simulator run(p, e, c);
+  simulation::pipeline_simulator run(p, e, c);
   int const n = static_cast<int>(p.groups.size()), m = p.micro_batches(0);
   std::optional<pipeline> best;
   double least = 0, held = 0;
   auto const consider = [&](pipeline const& x) {
-    pipeline_run const* r = run.attempt(x.schedule);
+    simulation::pipeline_run const* r = run.attempt(x.schedule);
     if (!r) return;
     double const holds = *std::max_element(r->activations.begin(), r->activations.end());
     if (holds > limit * (1 + 1e-9) ||
@@ -113,12 +113,14 @@ inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, 
 
 /// V-Half: floor((p + 2) / 2) micro-batches of activations on every group (1F1B's first holds p), and about
 /// half of 1F1B's bubble at F = B = W.
-inline std::optional<pipeline> v_half(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
+inline std::optional<pipeline> v_half(pipeline const& p, passes::stage_edges const& e,
+                                      simulation::pipeline_costs const& c) {
   return controllable_v(p, e, c, detail::chunk_units(p, c) * static_cast<double>((p.groups.size() + 2) / 2));
 }
 /// V-Min: floor((p + 4) / 3) micro-batches, and about two thirds of 1F1B's bubble at F = B = W; more, and
 /// growing with the number of micro-batches, when F, B and W differ.
-inline std::optional<pipeline> v_min(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
+inline std::optional<pipeline> v_min(pipeline const& p, passes::stage_edges const& e,
+                                     simulation::pipeline_costs const& c) {
   return controllable_v(p, e, c, detail::chunk_units(p, c) * static_cast<double>((p.groups.size() + 4) / 3));
 }
 

@@ -50,13 +50,14 @@ template <class Good> std::vector<int> earliest_backwards(int m, Good const& goo
 /// at any time.
 class stage_and_below {
   pipeline p_;
-  stage_edges e_;
-  pipeline_costs c_;
+  passes::stage_edges e_;
+  simulation::pipeline_costs c_;
   int stage_;
   std::vector<std::vector<pass_entry>> order_;   // of those below, in this pipeline's numbers
 
  public:
-  stage_and_below(pipeline const& p, stage_edges const& e, pipeline_costs const& c, int stage)
+  stage_and_below(pipeline const& p, passes::stage_edges const& e, simulation::pipeline_costs const& c,
+                  int stage)
       : stage_(stage) {
     std::vector<int> number(p.stages.size(), -1);
     p_.mini_batch = p.mini_batch;
@@ -80,7 +81,7 @@ class stage_and_below {
         order_.back().push_back(x);
       }
     }
-    for (stage_transfer t : c.transfers) {
+    for (simulation::stage_transfer t : c.transfers) {
       if (t.from < 0 || t.to < 0 || std::max(t.from, t.to) >= static_cast<int>(number.size())) continue;
       t.from = number[idx(t.from)];
       t.to = number[idx(t.to)];
@@ -90,7 +91,7 @@ class stage_and_below {
 
   /// Algorithm 4.
   std::vector<pass_entry> greedy() {
-    pipeline_simulator run(p_, e_, c_);
+    simulation::pipeline_simulator run(p_, e_, c_);
     // All forward passes first: whatever lies below gets its input as early as it can, so nothing is faster.
     int const m = p_.micro_batches(0);
     order_[0] = entries(p_, 0, std::vector<int>(idx(m), m), 0);
@@ -112,9 +113,10 @@ class stage_and_below {
 /// all stages have one micro-batch size and take equally long (as far as exhaustive search went); else it may
 /// be beaten, even by 1F1B (docs/algorithms.md), see `refined_greedy`. O(stages * micro-batches * passes).
 /// Throws `error` if a group has several stages or costs are bad.
-inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs const& c) {
+inline pipeline greedy_schedule(pipeline p, passes::stage_edges const& e,
+                                simulation::pipeline_costs const& c) {
   detail::require_own_groups(p, e, "the greedy schedule");
-  pipeline_simulator const checked(p, e, c);
+  simulation::pipeline_simulator const checked(p, e, c);
   p.schedule.assign(p.groups.size(), {});
   for (int s = static_cast<int>(p.stages.size()) - 1; s >= 0; --s)
     p.schedule[idx(p.stages[idx(s)].group)] =
@@ -128,23 +130,24 @@ inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs
 /// that the iteration's time allows, all other orders given. They end when a sweep changes neither time nor
 /// samples in flight, or after `sweeps`. Never slower than the five. O(sweeps * stages * micro-batches *
 /// passes).
-inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs const& c, int sweeps = 3) {
+inline pipeline refined_greedy(pipeline p, passes::stage_edges const& e, simulation::pipeline_costs const& c,
+                               int sweeps = 3) {
   pipeline best = greedy_schedule(p, e, c);
-  pipeline_simulator run(p, e, c);
-  auto const held = [&](pipeline_run const& r) {
+  simulation::pipeline_simulator run(p, e, c);
+  auto const held = [&](simulation::pipeline_run const& r) {
     double all = 0;
     for (i64 i : r.in_flight) all += static_cast<double>(i);
     return all;
   };
-  pipeline_run const first = run.run(best.schedule);
+  simulation::pipeline_run const first = run.run(best.schedule);
   double least = first.makespan, samples = held(first);
-  auto const better = [&](pipeline_run const* r) {
+  auto const better = [&](simulation::pipeline_run const* r) {
     if (!r || r->makespan > least * (1 + 1e-12)) return false;
     return r->makespan < least * (1 - 1e-12) || held(*r) < samples;
   };
   for (pipeline const& o : {one_f_one_b(p, e), k_f_k_b(p, e, in_flight_samples(p, e, in_flight)),
                             k_f_k_b(p, e, in_flight_samples(p, e, in_flight_grouped)), gpipe(p, e)})
-    if (pipeline_run const* r = run.attempt(o.schedule); better(r)) {
+    if (simulation::pipeline_run const* r = run.attempt(o.schedule); better(r)) {
       least = r->makespan;
       samples = held(*r);
       best.schedule = o.schedule;
@@ -156,7 +159,7 @@ inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs 
       auto& mine = best.schedule[idx(p.stages[idx(s)].group)];
       std::vector<pass_entry> const before = mine;
       mine = detail::entries(p, s, std::vector<int>(idx(m), m), s);
-      pipeline_run const* r = run.attempt(best.schedule);
+      simulation::pipeline_run const* r = run.attempt(best.schedule);
       double const wanted = (r ? std::min(least, r->makespan) : least) * (1 + 1e-12);
       auto const forwards = detail::earliest_backwards(m, [&](std::vector<int> const& f) {
         mine = detail::entries(p, s, f, s);

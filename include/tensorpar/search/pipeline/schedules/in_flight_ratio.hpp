@@ -68,18 +68,18 @@ class in_flight_ratio {
     p.mini_batch = samples;
     p.groups = {{0, 1}, {1, 1}};
     p.stages.resize(2);
-    pipeline_costs c;
+    simulation::pipeline_costs c;
     for (std::size_t s = 0; s < 2; ++s) {
       i64 const b = s == 0 ? b_x : b_y;
       p.stages[s].group = static_cast<int>(s);
       p.stages[s].micro_batch = b;
       c.stages.push_back({forward_ * static_cast<double>(b), backward_ * static_cast<double>(b), 0, 0, 1});
     }
-    pipeline_simulator run(p, chain_of_stages(2), c);
+    simulation::pipeline_simulator run(p, passes::chain_of_stages(2), c);
     auto const seconds = [&](i64 i) {
       p.schedule = {k_f_k_b_order(p, 0, i / b_x, static_cast<int>(k_x)),
                  k_f_k_b_order(p, 1, i_y / b_y, static_cast<int>(k_y))};
-      pipeline_run const* r = run.attempt(p.schedule);
+      simulation::pipeline_run const* r = run.attempt(p.schedule);
       return r ? r->makespan : infinity;
     };
     double const best = seconds(samples) * (1 + 1e-12);

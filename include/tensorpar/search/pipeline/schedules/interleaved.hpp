@@ -10,8 +10,8 @@ namespace tensorpar::search {
 /// of a micro-batch: bubble (p-1)(F+B+W)/v, on the first group p + (p-1)/v micro-batches of activations
 /// (arXiv 2205.05198). O(passes). Throws `error` unless the stages are such a chain, all micro-batches are of
 /// one size and p divides their number.
-inline pipeline interleaved_1f1b(pipeline p, stage_edges const& e) {
-  require_schedulable(p, e);
+inline pipeline interleaved_1f1b(pipeline p, passes::stage_edges const& e) {
+  passes::require_schedulable(p, e);
   int const n = static_cast<int>(p.stages.size()), groups = static_cast<int>(p.groups.size());
   if (groups == 0 || n == 0 || n % groups != 0)
     throw error(std::to_string(n) + " stages on " + std::to_string(groups) + " groups", "interleaved 1F1B",

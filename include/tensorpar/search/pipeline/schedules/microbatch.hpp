@@ -47,15 +47,15 @@ inline schedule_kind schedule_named(std::string_view name) {
 /// set k = 1, the others leave it alone. `zb_auto` obeys `limit`, activation units on each group. What each
 /// kind costs and what it demands of the stages: see its header. Nothing: no schedule of this kind fits.
 /// Throws `error` as the kind's own function does.
-inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, stage_edges const& e,
-                                             pipeline_costs const& c, double limit = infinity) {
+inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, passes::stage_edges const& e,
+                                             simulation::pipeline_costs const& c, double limit = infinity) {
   switch (kind) {
     case schedule_kind::gpipe: return gpipe(std::move(p), e);
     case schedule_kind::one_f_one_b: return one_f_one_b(std::move(p), e);
     case schedule_kind::k_f_k_b: {
-      pipeline_simulator const checked(p, e, c);
+      simulation::pipeline_simulator const checked(p, e, c);
       double ratio = 1e-9;
-      for (stage_seconds const& s : c.stages)
+      for (simulation::stage_seconds const& s : c.stages)
         if (s.backward + s.weights > 0)
           ratio = std::max(ratio, s.forward > 0 ? std::min(1e9, (s.backward + s.weights) / s.forward) : 1e9);
       auto const in_flight = in_flight_samples(p, e, in_flight_ratio(1, ratio));

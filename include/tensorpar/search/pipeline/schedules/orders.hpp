@@ -16,9 +16,9 @@ inline void put_backward(std::vector<pass_entry>& o, pipeline const& p, int stag
     o.push_back({stage, pass::weights, micro_batch});
 }
 
-inline void require_own_groups(pipeline const& p, stage_edges const& e, char const* schedule) {
-  require_schedulable(p, e);
-  if (!one_stage_per_group(p))
+inline void require_own_groups(pipeline const& p, passes::stage_edges const& e, char const* schedule) {
+  passes::require_schedulable(p, e);
+  if (!passes::one_stage_per_group(p))
     throw error(std::string("several stages on one group under ") + schedule, "pipeline",
                 "one stage per group, or another schedule");
 }
@@ -30,8 +30,8 @@ inline void require_own_groups(pipeline const& p, stage_edges const& e, char con
 /// than the mini-batch. Rules: `in_flight_table`, `in_flight_grouped`, an `in_flight_ratio`. O(stages +
 /// edges) calls. Throws `error` if `require_schedulable` does.
 template <class Rule>
-std::vector<i64> in_flight_samples(pipeline const& p, stage_edges const& e, Rule&& rule) {
-  require_schedulable(p, e);
+std::vector<i64> in_flight_samples(pipeline const& p, passes::stage_edges const& e, Rule&& rule) {
+  passes::require_schedulable(p, e);
   std::vector<i64> least(p.stages.size(), 0);
   for (std::size_t s = p.stages.size(); s-- > 0;) {
     pipeline_stage const& x = p.stages[s];
@@ -66,7 +66,7 @@ inline std::vector<pass_entry> k_f_k_b_order(pipeline const& p, int stage, i64 w
 /// stages of one size in a chain, p of them: bubble (p-1)(F+B+W), at stage s k(p-s) micro-batches in flight
 /// with `in_flight_grouped` (Wang et al. 2023, Ada-Grouper), k+2(p-1-s) with the table where F = B and k > 1.
 /// O(passes). Throws `error` if a group has several stages.
-inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const& in_flight) {
+inline pipeline k_f_k_b(pipeline p, passes::stage_edges const& e, std::vector<i64> const& in_flight) {
   detail::require_own_groups(p, e, "kFkB");
   if (in_flight.size() != p.stages.size())
     throw error(std::to_string(in_flight.size()) + " in-flight samples", "kFkB",
@@ -83,7 +83,7 @@ inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const
 /// One forward, one backward (Narayanan et al. 2021, arXiv 2104.04473; Fan et al. 2021, DAPPLE), for any
 /// stages that form a DAG and any micro-batch sizes: kFkB with k = 1. A chain of p stages: bubble
 /// (p-1)(F+B+W), min(p-s, m) micro-batches in flight at stage s.
-inline pipeline one_f_one_b(pipeline p, stage_edges const& e) {
+inline pipeline one_f_one_b(pipeline p, passes::stage_edges const& e) {
   for (pipeline_stage& s : p.stages) s.k = 1;
   auto const in_flight = in_flight_samples(p, e, search::in_flight);
   return k_f_k_b(std::move(p), e, in_flight);
@@ -93,8 +93,8 @@ inline pipeline one_f_one_b(pipeline p, stage_edges const& e) {
 /// group one after the other, so with v chunks on each of p groups this is the breadth-first schedule
 /// (Lamy-Poirier 2023, arXiv 2211.05953). A chain of p stages on p groups: bubble (p-1)(F+B+W), all m
 /// micro-batches in flight. O(passes). Throws `error` if `require_schedulable` does.
-inline pipeline gpipe(pipeline p, stage_edges const& e) {
-  require_schedulable(p, e);
+inline pipeline gpipe(pipeline p, passes::stage_edges const& e) {
+  passes::require_schedulable(p, e);
   p.schedule.assign(p.groups.size(), {});
   int const n = static_cast<int>(p.stages.size());
   auto const order = [&](int s) -> auto& {

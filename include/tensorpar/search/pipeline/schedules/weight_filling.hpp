@@ -20,10 +20,10 @@ namespace detail {
 
 class weight_filler {
   pipeline const& p_;
-  pipeline_costs const& c_;
+  simulation::pipeline_costs const& c_;
   weight_filling const& how_;
-  stage_edges const& in_;
-  stage_edges const out_;
+  passes::stage_edges const& in_;
+  passes::stage_edges const out_;
   struct group_state {
     std::size_t at = 0, oldest = 0;            // next entry; oldest backward pass whose weights are pending
     double now = 0, held = 0;
@@ -33,7 +33,7 @@ class weight_filler {
   std::vector<std::vector<double>> ended_[2];  // by stage, as far as done
 
   double transfer(int from, int to, int way) const {
-    for (stage_transfer const& t : c_.transfers)
+    for (simulation::stage_transfer const& t : c_.transfers)
       if (t.from == from && t.to == to) return way == 0 ? t.forward : t.backward;
     return 0;
   }
@@ -54,7 +54,7 @@ class weight_filler {
   }
   void weights(group_state& g) {
     pass_entry e = g.pending[g.oldest++];
-    stage_seconds const& c = c_.stages[idx(e.stage)];
+    simulation::stage_seconds const& c = c_.stages[idx(e.stage)];
     e.what = pass::weights;
     g.order.push_back(e);
     g.now += c.weights;
@@ -64,7 +64,7 @@ class weight_filler {
     double const t = available(e);
     if (t < 0) return false;
     std::size_t const s = idx(e.stage);
-    stage_seconds const& c = c_.stages[s];
+    simulation::stage_seconds const& c = c_.stages[s];
     while (g.oldest < g.pending.size() && t - g.now > 0 &&
            t - g.now >= how_.fits * c_.stages[idx(g.pending[g.oldest].stage)].weights)
       weights(g);
@@ -85,8 +85,9 @@ class weight_filler {
   }
 
  public:
-  weight_filler(pipeline const& p, stage_edges const& e, pipeline_costs const& c, weight_filling const& how)
-      : p_(p), c_(c), how_(how), in_(e), out_(reversed_edges(e)), g_(p.groups.size()) {
+  weight_filler(pipeline const& p, passes::stage_edges const& e, simulation::pipeline_costs const& c,
+                weight_filling const& how)
+      : p_(p), c_(c), how_(how), in_(e), out_(passes::reversed_edges(e)), g_(p.groups.size()) {
     for (auto& x : ended_) x.resize(p.stages.size());
   }
   bool run() {
@@ -114,9 +115,9 @@ class weight_filler {
 /// memory, and the rest at the end. Returns false, and leaves the pipeline alone, if the orders wait for
 /// ever. Pre: in `p.order` the passes of each kind ascend. O(passes * (edges per stage + transfers) + rounds
 /// * groups). Throws `error` if an order has weights passes or passes of no stage, or costs are bad.
-inline bool fill_weights(pipeline& p, stage_edges const& e, pipeline_costs const& c,
+inline bool fill_weights(pipeline& p, passes::stage_edges const& e, simulation::pipeline_costs const& c,
                          weight_filling const& how = {}) {
-  pipeline_simulator const checked(p, e, c);
+  simulation::pipeline_simulator const checked(p, e, c);
   if (p.schedule.size() != p.groups.size())
     throw error("orders of " + std::to_string(p.schedule.size()) + " groups", "pipeline",
                 std::to_string(p.groups.size()) + " of them");

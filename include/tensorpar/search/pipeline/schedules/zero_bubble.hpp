@@ -27,7 +27,7 @@ inline std::vector<pass_entry> zero_bubble_order(pipeline const& p, int stage, i
 
 /// Warm-up of `factor` i - (factor - 1) b samples where 1F1B has i, so much put off that every stage holds as
 /// much as the first.
-inline pipeline zero_bubble(pipeline p, stage_edges const& e, i64 factor) {
+inline pipeline zero_bubble(pipeline p, passes::stage_edges const& e, i64 factor) {
   require_own_groups(p, e, "a zero-bubble schedule");
   for (pipeline_stage& s : p.stages) {
     s.k = 1;
@@ -52,12 +52,16 @@ inline pipeline zero_bubble(pipeline p, stage_edges const& e, i64 factor) {
 /// stage. A chain of p stages of one size: bubble (p-1)(F+B-W) for W <= B, p micro-batches of activations on
 /// every stage. For other DAGs the same rule on the in-flight samples of 1F1B. O(passes). Throws `error` if a
 /// group has several stages.
-inline pipeline zb_h1(pipeline p, stage_edges const& e) { return detail::zero_bubble(std::move(p), e, 1); }
+inline pipeline zb_h1(pipeline p, passes::stage_edges const& e) {
+  return detail::zero_bubble(std::move(p), e, 1);
+}
 
 /// ZB-H2 (the same paper): twice the warm-up, less one, and twice as much put off. A chain of p stages of one
 /// size with at least 2p - 1 micro-batches: bubble (p-1)(F+B-2W) within the longest span for W <= B and F+B
 /// >= 2W, 2p - 1 micro-batches of activations on every stage. The iteration's own bubble is at least (p-1)F:
 /// the last stage cannot start sooner. O(passes).
-inline pipeline zb_h2(pipeline p, stage_edges const& e) { return detail::zero_bubble(std::move(p), e, 2); }
+inline pipeline zb_h2(pipeline p, passes::stage_edges const& e) {
+  return detail::zero_bubble(std::move(p), e, 2);
+}
 
 }  // namespace tensorpar::search

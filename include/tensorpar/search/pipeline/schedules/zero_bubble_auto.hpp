@@ -22,18 +22,19 @@ struct zero_bubble_options {
 /// is ours). Of equal ones, the one that holds least. Never slower than ZB-H1 or ZB-H2 where these fit.
 /// Nothing if none fits in the memory. Splits every stage. 54 schedules tried, each O(passes * edges per
 /// stage). Throws `error` if a group has several stages.
-inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pipeline_costs const& c,
+inline std::optional<pipeline> zb_automatic(pipeline p, passes::stage_edges const& e,
+                                            simulation::pipeline_costs const& c,
                                             zero_bubble_options const& how = {}) {
   detail::require_own_groups(p, e, "a zero-bubble schedule");
   for (pipeline_stage& s : p.stages) {
     s.k = 1;
     s.split_backward = true;
   }
-  pipeline_simulator run(p, e, c);
+  simulation::pipeline_simulator run(p, e, c);
   std::optional<pipeline> best;
   double least = 0, held = 0;
   auto const consider = [&](pipeline&& q) {
-    pipeline_run const* r = run.attempt(q.schedule);
+    simulation::pipeline_run const* r = run.attempt(q.schedule);
     if (!r) return;
     double const holds =
         r->activations.empty() ? 0 : *std::max_element(r->activations.begin(), r->activations.end());

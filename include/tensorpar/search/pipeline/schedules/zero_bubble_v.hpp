@@ -9,8 +9,8 @@ namespace tensorpar::search {
 namespace detail {
 
 /// A chain of 2p stages with one micro-batch size, stages s and 2p-1-s on group s?
-inline void require_v(pipeline const& p, stage_edges const& e, std::string const& schedule) {
-  require_schedulable(p, e);
+inline void require_v(pipeline const& p, passes::stage_edges const& e, std::string const& schedule) {
+  passes::require_schedulable(p, e);
   int const n = static_cast<int>(p.groups.size()), all = static_cast<int>(p.stages.size());
   if (n == 0 || all != 2 * n)
     throw error(std::to_string(all) + " stages on " + std::to_string(n) + " groups", schedule,
@@ -25,10 +25,10 @@ inline void require_v(pipeline const& p, stage_edges const& e, std::string const
   }
 }
 /// What the two chunks of a group keep of one micro-batch, where they keep most.
-inline double chunk_units(pipeline const& p, pipeline_costs const& c) {
+inline double chunk_units(pipeline const& p, simulation::pipeline_costs const& c) {
   double most = 0;
   if (c.stages.size() == p.stages.size())   // else whoever simulates will say so
-    for (stage_seconds const& s : c.stages) most = std::max(most, 2 * s.activation);
+    for (simulation::stage_seconds const& s : c.stages) most = std::max(most, 2 * s.activation);
   return most;
 }
 
@@ -72,20 +72,20 @@ inline std::vector<pass_entry> v_order(pipeline const& p, int g) {
 /// every group where a chunk keeps half of one. Otherwise the bubble grows. Of five ways to fill, the one
 /// with the shortest iteration, then the shortest span. O(passes). Throws `error` unless the stages are such
 /// a chain.
-inline pipeline zb_v(pipeline p, stage_edges const& e, pipeline_costs const& c) {
+inline pipeline zb_v(pipeline p, passes::stage_edges const& e, simulation::pipeline_costs const& c) {
   detail::require_v(p, e, "ZB-V");
   int const n = static_cast<int>(p.groups.size());
   double const limit = n * detail::chunk_units(p, c);
   for (pipeline_stage& s : p.stages) s.split_backward = true;
   p.schedule.assign(p.groups.size(), {});
   for (int g = 0; g < n; ++g) p.schedule[idx(g)] = detail::v_order(p, g);
-  pipeline_simulator split(p, e, c);
+  simulation::pipeline_simulator split(p, e, c);
   pipeline best;
   double least = 0, min_span = 0;
   for (double fits : {1.0, 0.75, 0.5, 0.25, 0.0}) {
     pipeline q = p;
     if (!fill_weights(q, e, c, {fits, limit})) continue;
-    pipeline_run const* r = split.attempt(q.schedule);
+    simulation::pipeline_run const* r = split.attempt(q.schedule);
     if (!r || (!best.empty() && (r->makespan > least || (r->makespan == least && r->span() >= min_span))))
       continue;
     least = r->makespan;

@@ -202,8 +202,9 @@ class additive_stages {
 static_assert(stage_model<additive_stages>);
 
 /// One tensor per node with successors, all of these bytes: for graphs of which only edges are known.
-template <topology G> std::vector<stage_tensor> tensors_of(G const& g, std::vector<double> const& bytes) {
-  adjacency const& a = tensorpar::detail::as_adjacency(g);
+template <graph::topology G>
+std::vector<stage_tensor> tensors_of(G const& g, std::vector<double> const& bytes) {
+  graph::adjacency const& a = graph::detail::as_adjacency(g);
   std::vector<stage_tensor> r;
   for (int v = 0; v < a.node_count(); ++v)
     if (auto const s = a.successors(v); s.size() > 0)

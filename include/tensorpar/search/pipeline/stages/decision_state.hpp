@@ -25,8 +25,8 @@ template <stage_model M> struct stage_decision_state {
 
   /// Does the list hold what is as good as the piece after so many devices, even on the fewest that could be
   /// fast enough? `slow` as the argument `start` of stage_prices::fit.
-  bool needless(std::vector<int> const& list, slice<leaf_interval> piece, int batching, int devices, int need,
-                int left, int* slow) {
+  bool needless(std::vector<int> const& list, core::slice<leaf_interval> piece, int batching, int devices,
+                int need, int left, int* slow) {
     if (!uniform_ || list.empty()) return false;
     int const least = prices_.at_least(piece, batching, left, slow);
     return least > 0 && pool_.covers(list, devices + least, need);

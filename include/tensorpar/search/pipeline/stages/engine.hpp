@@ -74,7 +74,7 @@ template <stage_model M> class stage_family {
   bool sequential_;
 
  public:
-  stage_family(M const& m, sp_tree tree, bool sequential)
+  stage_family(M const& m, graph::sp_tree tree, bool sequential)
       : m_(m),
         tree_(std::move(tree), m.tensors(), m.operators(), [&](int v) { return m.kind(v); }),
         blocks_(tree_),
@@ -111,7 +111,7 @@ template <stage_model M> class stage_family {
 /// A series-parallel tree of the graph, operators weighing what they take on the smallest group with
 /// micro-batches of so many samples. Throws `error` if sizes differ, and for an empty or cyclic graph.
 template <stage_model M>
-relaxation<double> stage_relaxation(adjacency const& a, M const& m, i64 micro_batch) {
+graph::relaxation<double> stage_relaxation(graph::adjacency const& a, M const& m, i64 micro_batch) {
   if (a.node_count() != m.operators())
     throw error("the graph has " + std::to_string(a.node_count()) + " nodes and the model " +
                     std::to_string(m.operators()) + " operators",
@@ -123,28 +123,28 @@ relaxation<double> stage_relaxation(adjacency const& a, M const& m, i64 micro_ba
     c.micro_batch = micro_batch;
     if (w < 0) w = m.work(v, c, 0).per_sample(micro_batch, m.mini_batch());
   }
-  return relax(a, [&](int v) { return weight[idx(m.kind(v))]; });
+  return graph::relax(a, [&](int v) { return weight[idx(m.kind(v))]; });
 }
 
 /// One series of all operators in this order.
-inline sp_tree line_of(std::vector<int> const& order) {
-  sp_expr e;
+inline graph::sp_tree line_of(std::vector<int> const& order) {
+  graph::sp_expr e;
   std::vector<int> parts;
   for (int v : order) parts.push_back(e.leaf(v));
-  return normalise(e, e.compose(sp_kind::series, parts));
+  return graph::normalise(e, e.compose(graph::sp_kind::series, parts));
 }
 /// The order in which a tree holds its operators: branch by branch.
-inline std::vector<int> order_of(sp_tree const& t) {
+inline std::vector<int> order_of(graph::sp_tree const& t) {
   std::vector<int> r;
   for (int i = 0; i < t.size(); ++i)
-    if (t.kind(i) == sp_kind::leaf) r.push_back(t.node(i));
+    if (t.kind(i) == graph::sp_kind::leaf) r.push_back(t.node(i));
   return r;
 }
-inline sp_tree line_of(sp_tree const& t) { return line_of(order_of(t)); }
+inline graph::sp_tree line_of(graph::sp_tree const& t) { return line_of(order_of(t)); }
 
 /// Other topological orders than a given one, where they differ: by the longest path from a source, by that
 /// to a sink, and those two with ties turned round. O(operators log operators + edges).
-inline std::vector<std::vector<int>> other_orders(adjacency const& a, std::vector<int> const& order) {
+inline std::vector<std::vector<int>> other_orders(graph::adjacency const& a, std::vector<int> const& order) {
   std::size_t const n = order.size();
   std::vector<int> place(n, 0), early(n, 0), late(n, 0);
   for (std::size_t i = 0; i < n; ++i) place[idx(order[i])] = static_cast<int>(i);

@@ -145,7 +145,7 @@ template <stage_model M> class stage_prices {
     if (area < min_rejected_ * n) min_rejected_ = area / n;
     return true;
   }
-  double area(slice<leaf_interval> piece) const {
+  double area(core::slice<leaf_interval> piece) const {
     double r = 0;
     for (leaf_interval const& x : piece)
       r += x.times * (area_[idx(x.hi)] - area_[idx(x.lo)]);
@@ -200,7 +200,7 @@ template <stage_model M> class stage_prices {
   /// No choice of fewer devices is fast enough for the piece, by what its operators take at least; 0: no
   /// choice is, of at
   /// most `most`. Equal devices only. `start` as in `fit`.
-  int at_least(slice<leaf_interval> piece, int batching, int most, int* start) {
+  int at_least(core::slice<leaf_interval> piece, int batching, int most, int* start) {
     double const a = area(piece);
     auto const& choices = by_batching_[idx(batching)];
     for (; *start < static_cast<int>(choices.size()); ++*start) {

@@ -30,7 +30,7 @@ struct branch_class {
 /// join them and leave them. O(operators * depth * tensors per operator); borders of runs of n parts are
 /// computed once per different series, n^2 of them.
 class stage_tree {
-  sp_tree tree_;
+  graph::sp_tree tree_;
   tensor_uses uses_;
   mutable border_counter counter_;
   std::vector<int> order_, lo_, hi_, alike_;
@@ -41,7 +41,7 @@ class stage_tree {
   template <class Kind>
   std::pair<u64, u64> signature(int e, Kind const& kind,
                                 std::vector<std::pair<u64, u64>> const& known) const {
-    hasher a, b;
+    core::hasher a, b;
     b.add(17);
     auto put = [&](auto x) {
       a.add(x);
@@ -86,7 +86,7 @@ class stage_tree {
  public:
   /// `kind(v)`: operators of one kind cost the same. Precondition: the tree's leaves are 0 .. operators-1.
   template <class Kind>
-  stage_tree(sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
+  stage_tree(graph::sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
       : tree_(std::move(tree)),
         uses_(tensors, operators),
         counter_(uses_),
@@ -98,7 +98,7 @@ class stage_tree {
     for (int e = 0; e < tree_.size(); ++e) {
       std::size_t const i = idx(e);
       parts_.emplace_back();
-      if (tree_.kind(e) == sp_kind::leaf) {
+      if (tree_.kind(e) == graph::sp_kind::leaf) {
         lo_[i] = static_cast<int>(order_.size());
         hi_[i] = lo_[i] + 1;
         place_[idx(tree_.node(e))] = lo_[i];
@@ -111,7 +111,7 @@ class stage_tree {
     }
     for (int e = 0; e < tree_.size(); ++e)
       // a series of one part
-      if (tree_.kind(e) != sp_kind::series) parts_[idx(e)].assign(1, e);
+      if (tree_.kind(e) != graph::sp_kind::series) parts_[idx(e)].assign(1, e);
     std::vector<std::pair<u64, u64>> known;
     std::map<std::pair<u64, u64>, int> first;
     for (int e = 0; e < tree_.size(); ++e) {
@@ -119,7 +119,7 @@ class stage_tree {
       alike_.push_back(first.try_emplace(known.back(), e).first->second);
     }
     for (int e = 0; e < tree_.size(); ++e) {
-      if (tree_.kind(e) != sp_kind::parallel) continue;
+      if (tree_.kind(e) != graph::sp_kind::parallel) continue;
       std::map<std::pair<int, std::vector<int>>, int> number;
       std::vector<branch_class>& classes = classes_[e];
       for (int c : tree_.parts(e)) {
@@ -137,14 +137,14 @@ class stage_tree {
   stage_tree(stage_tree const&) = delete;  // the counter refers to a member
   stage_tree& operator=(stage_tree const&) = delete;
 
-  sp_tree const& tree() const { return tree_; }
+  graph::sp_tree const& tree() const { return tree_; }
   int root() const { return tree_.root(); }
   std::vector<int> const& order() const { return order_; }
   int place(int v) const { return place_[idx(v)]; }
   tensor_uses const& uses() const { return uses_; }
   int lo(int e) const { return lo_[idx(e)]; }
   int hi(int e) const { return hi_[idx(e)]; }
-  bool is_block(int e) const { return tree_.kind(e) == sp_kind::parallel; }
+  bool is_block(int e) const { return tree_.kind(e) == graph::sp_kind::parallel; }
   /// The first sub-tree equal to this one.
   int alike(int e) const { return alike_[idx(e)]; }
   /// The parts of a series; anything else is a series of itself.
