@@ -19,7 +19,7 @@ struct mlp {
 
 int main() {
   training_problem const problem{.graph = lower(typed<mlp>, {batch = 1}), .samples = 32};   // a wrong shape does not compile
-  planned const found = plan_training(problem, preset("logical:4"), cost::analytical{});          // four devices of this machine
+  planned const found = plan_training(problem, preset("logical:4"), cost::analytical{});    // four devices of this machine
   std::printf("predicted %.3g s a step, by %s\n", found.seconds(), found.best().what.c_str());
   trainer<compute::eigen<float>, comm::threads> run(found);                                 // or (problem, read_plan("plan.json"))
   run.initialise(1);

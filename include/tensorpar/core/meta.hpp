@@ -38,13 +38,11 @@
 #pragma pop_macro("I")
 #include <utility>
 
-namespace tensorpar::core {
-
+namespace tensorpar {
 /// Heterogeneous values (maps, sequences, structs) are Hana's; every header of this library that uses it
 /// comes through here.
-}  // namespace tensorpar::core
-
-namespace tensorpar { namespace hana = boost::hana; }
+namespace hana = boost::hana;
+}  // namespace tensorpar
 
 namespace tensorpar::core {
 

@@ -242,9 +242,9 @@ inline void assign_offsets(program& p, int devices) {
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     buffer& x = p.buffers[b];
     x.offset.assign(x.devices.size(), 0);
-    core::hasher shape;
-    shape.add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0);
-    u64 const key = shape.value();
+    core::hasher facts;
+    facts.add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0);
+    u64 const key = facts.value();
     for (int d : x.devices) {
       assert(d >= 0 && d < devices);
       held[idx(d)].push_back(static_cast<int>(b));
