@@ -155,7 +155,7 @@ function(tensorpar_runs)
       set(alone sh -c "rm -rf ./* && exec \"$0\" \"$@\"")            # nothing is left of a run before
     endif()
     add_test(NAME ${test} COMMAND ${alone} $<TARGET_FILE:${arg_TARGET}> ${args} WORKING_DIRECTORY ${folder})
-    set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600 PROCESSORS 2)
+    set_tests_properties(${test} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 600)
     if(NOT line STREQUAL run)   # `then` what follows, where the line before left its files
       set_tests_properties(${test} PROPERTIES DEPENDS ${before})
     endif()
