@@ -27,7 +27,7 @@ computation_graph layers(int operators) {
   int x = g.add_input("x", {64, 32, 64});
   int count = 0;
   auto add = [&](op::any_op const& o,
-                 std::vector<int> in) { return g.node(g.add(o, std::move(in), "n" + std::to_string(count++))).out[0]; };
+                 std::vector<value_id> in) { return g.node(g.add(o, std::move(in), "n" + std::to_string(count++))).out[0]; };
   auto weight = [&](shape const& s) { return g.add_parameter("w" + std::to_string(count), s, op::init::fan_in); };
   while (count < operators) {
     int const q = add(linear{64, false}, {x, weight({64, 64})}), k = add(linear{64, false}, {x, weight({64, 64})});

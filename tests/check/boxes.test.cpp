@@ -109,7 +109,7 @@ TEST_CASE("under any sharding an operator's results are covered, each share by p
       std::vector<shape> in, out;
       for (int x : n.in) in.push_back(g.type(x));
       for (int x : n.out) out.push_back(g.type(x));
-      ir::sharding const& mesh = p.nodes[z(v)].sharding;
+      ir::sharding const& mesh = p.nodes[idx(v)].sharding;
       sharding_work const w = works(n, ir::space_of(g, v), in, out, mesh, devices);
       REQUIRE(w.why == "");
       REQUIRE(static_cast<i64>(w.devices.size()) == mesh.size());

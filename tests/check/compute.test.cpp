@@ -9,7 +9,6 @@
 #include <vector>
 
 using namespace tensorpar;
-using tensorpar::detail::check::z;
 using tests::subject;
 
 namespace {
@@ -63,7 +62,7 @@ TEST_CASE("another operator, attribute or operand than the graph's") {
   CHECK(attribute.found == attribute.tried);
   outcome const operand = spoil_each(6, fault::wrong_operand, [](subject& s, task& t) {
     for (std::size_t b = 0; b < s.q.buffers.size(); ++b)
-      if (!adds(t) && !t.in.empty() && s.q.buffers[b].value >= 0 && s.q.buffers[b].value != s.q.buffers[z(t.in[0])].value) {
+      if (!adds(t) && !t.in.empty() && s.q.buffers[b].value >= 0 && s.q.buffers[b].value != s.q.buffers[idx(t.in[0])].value) {
         t.in[0] = static_cast<int>(b);
         return true;
       }
@@ -99,7 +98,7 @@ TEST_CASE("an operator that runs before its operand is there reads what is not w
       task const &a = good.q.tasks[i], &b = good.q.tasks[i + 1];
       bool reads = false;
       for (int x : b.in) {
-        buffer const& made = good.q.buffers[z(x)];  // by one task: not summed up where it lies, nor there before the step
+        buffer const& made = good.q.buffers[idx(x)];  // by one task: not summed up where it lies, nor there before the step
         reads = reads || (a.out == std::vector<int>{x} && made.first == static_cast<int>(i) && !made.persistent);
       }
       if (a.kind != task_kind::compute || b.kind != task_kind::compute || !reads || adds(b)) continue;

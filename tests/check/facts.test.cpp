@@ -16,7 +16,7 @@ TEST_CASE("what is asked twice is the same as when it is worked out alone") {
     computation_graph const& g = s.t.graph;
     int const n = s.p.cluster.size();
     facts all(n);
-    auto number = [&](facts& f, int b) { buffer const& x = s.q.buffers[z(b)]; return f.layout_number(x.where, x.type); };
+    auto number = [&](facts& f, int b) { buffer const& x = s.q.buffers[idx(b)]; return f.layout_number(x.where, x.type); };
     for (std::size_t b = 0; b < s.q.buffers.size(); ++b) {
       buffer const& x = s.q.buffers[b];
       if (x.value < 0) continue;

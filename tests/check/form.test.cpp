@@ -8,7 +8,6 @@
 #include <vector>
 
 using namespace tensorpar;
-using tensorpar::detail::check::z;
 using tests::subject;
 
 namespace {
@@ -82,10 +81,10 @@ TEST_CASE("what means nothing is found where it stands") {
       {"task 4 is neither an operator nor a reshard", fault::malformed, [&](subject& s) { s.q.tasks[k].kind = static_cast<task_kind>(9); }},
       {"task 4 uses a buffer that is not there", fault::malformed, [&](subject& s) { s.q.tasks[k].in[0] = 1 << 20; }},
       {"task 4 has a workspace that is none", fault::malformed, [&](subject& s) { s.q.tasks[k].workspace = 1; }},
-      {"has no operator", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::compute))].op = op::any_op{}; }},
-      {"moves not one buffer to one other", fault::malformed, [](subject& s) { s.q.tasks[z(first_of(s, task_kind::reshard))].in.clear(); }},
+      {"has no operator", fault::malformed, [](subject& s) { s.q.tasks[idx(first_of(s, task_kind::compute))].op = op::any_op{}; }},
+      {"moves not one buffer to one other", fault::malformed, [](subject& s) { s.q.tasks[idx(first_of(s, task_kind::reshard))].in.clear(); }},
       {"without a matching other half", fault::malformed,
-       [](subject& s) { s.q.tasks[z(first_of(s, task_kind::reshard))].kind = task_kind::send; }},
+       [](subject& s) { s.q.tasks[idx(first_of(s, task_kind::reshard))].kind = task_kind::send; }},
   };
   for (spoiled const& x : all) {
     INFO(x.what);

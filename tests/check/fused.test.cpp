@@ -26,7 +26,7 @@ bool everything(tensorpar::op::any_op const&, bool) { return true; }
 computation_graph attending(bool packed) {
   computation_graph g;
   int const x = g.add_input("x", {4, 6, 24}), y = g.add_input("y", {4, 6, 24});
-  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in,
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<value_id> in,
                         char const* name) { return out(g, g.add_with_weights(o, std::move(in), name)); };
   int h = packed ? made(layernorm{}, {x}, "norm") : made(rmsnorm{}, {x}, "norm");
   if (packed) h = made(packed_attention{.heads = 4, .causal = true}, {made(linear{72}, {h}, "qkv")}, "attention");

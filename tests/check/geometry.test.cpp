@@ -30,8 +30,8 @@ tensorpar::ir::layout random_layout(int n, shape const& s, bool sums, std::mt199
     ir::layout_axis a{static_cast<ir::part_kind>(draw() % (sums ? 3 : 2)), -1, degree, stride};
     if (a.kind == ir::part_kind::shard) {
       a.dim = static_cast<int>(draw() % static_cast<unsigned>(s.rank));
-      if (room[z(a.dim)] % degree) { a.kind = ir::part_kind::replicate; a.dim = -1; }
-      else room[z(a.dim)] /= degree;
+      if (room[idx(a.dim)] % degree) { a.kind = ir::part_kind::replicate; a.dim = -1; }
+      else room[idx(a.dim)] /= degree;
     }
     l.axes.insert(l.axes.begin() + static_cast<std::ptrdiff_t>(draw() % (l.axes.size() + 1)), a);
     stride *= degree;
@@ -44,10 +44,10 @@ i64 sum_index(ir::layout const& l, std::vector<i64> const& c) {
   return r;
 }
 template <class F> void each(op::tensor_block const& b, F f) {
-  element e(z(b.rank));
+  element e(idx(b.rank));
   for (i64 i = 0, n = b.elements(); i < n; ++i) {
     i64 rest = i;
-    for (int d = b.rank - 1; d >= 0; rest /= b.local[d], --d) e[z(d)] = b.offset[d] + rest % b.local[d];
+    for (int d = b.rank - 1; d >= 0; rest /= b.local[d], --d) e[idx(d)] = b.offset[d] + rest % b.local[d];
     f(e);
   }
 }
@@ -108,7 +108,7 @@ std::optional<held> carried_out(ir::reshard_step const& m, shape const& s, held 
       for (std::size_t i = 0; i < who.size(); ++i)
         for (auto const& [e, x] : before.at(who[i])) {
           element at = e;
-          at[z(m.from_dim)] += first.offset[m.from_dim] + static_cast<i64>(i) * first.local[m.from_dim] -
+          at[idx(m.from_dim)] += first.offset[m.from_dim] + static_cast<i64>(i) * first.local[m.from_dim] -
                                ir::block_of(m.before, s, who[i]).offset[m.from_dim];
           if (at != e) return {};
           joined[e] = x;
@@ -127,7 +127,7 @@ std::optional<held> carried_out(ir::reshard_step const& m, shape const& s, held 
 }
 /// Does it hold what the layout states: its boxes, one set of shares by place in the sum, together every share once?
 bool states(ir::layout const& l, shape const& s, held const& h, i64 all) {
-  if (h.size() != z(l.size())) return false;
+  if (h.size() != idx(l.size())) return false;
   std::map<i64, shares> by_place;
   for (int d : l.devices()) {
     if (!h.count(d)) return false;
@@ -205,7 +205,7 @@ TEST_CASE("operands and results fit the layouts that follow from notation and sh
     facts known(n);
     for (int v = 0; v < g.node_count(); ++v) {
       graph_node const& node = g.node(v);
-      ir::sharding const& mesh = p.nodes[z(v)].sharding;
+      ir::sharding const& mesh = p.nodes[idx(v)].sharding;
       std::vector<shape> in, out;
       for (int x : node.in) in.push_back(g.type(x));
       for (int x : node.out) out.push_back(g.type(x));
@@ -236,7 +236,7 @@ TEST_CASE("operands and results fit the layouts that follow from notation and sh
         ir::layout const right = ir::result_layout(ir::space_of(g, v), node.letters, mesh, static_cast<int>(k));
         writing const& w = known.writes(run, static_cast<int>(k), known.layout_number(right, out[k]));
         CHECK(!w.wrong);
-        CHECK(std::set<i64>(w.share.begin(), w.share.end()).size() == z(right.degree(ir::part_kind::partial)));
+        CHECK(std::set<i64>(w.share.begin(), w.share.end()).size() == idx(right.degree(ir::part_kind::partial)));
         ir::layout shifted = right;
         shifted.start += 1;
         CHECK(known.writes(run, static_cast<int>(k), known.layout_number(shifted, out[k])).wrong);

@@ -7,7 +7,6 @@
 #include <vector>
 
 using namespace tensorpar;
-using tensorpar::detail::check::z;
 using tests::subject;
 
 namespace {
@@ -46,10 +45,10 @@ TEST_CASE("buffers that are moved about meet others exactly when the checker say
     buffer& b = s.q.buffers[draw() % s.q.buffers.size()];
     if (b.in_place_of >= 0 || b.offset.empty()) continue;
     std::size_t const k = draw() % b.offset.size();
-    i64 const places = (s.q.arena[z(b.devices[k])] - b.bytes) / 64 + 1;
+    i64 const places = (s.q.arena[idx(b.devices[k])] - b.bytes) / 64 + 1;
     b.offset[k] = 64 * static_cast<i64>(draw() % static_cast<u64>(places));
     bool taken_over = false;  // whoever takes over its bytes says more
-    for (buffer const& c : s.q.buffers) taken_over = taken_over || (c.in_place_of >= 0 && &s.q.buffers[z(c.in_place_of)] == &b);
+    for (buffer const& c : s.q.buffers) taken_over = taken_over || (c.in_place_of >= 0 && &s.q.buffers[idx(c.in_place_of)] == &b);
     if (taken_over) continue;
     REQUIRE(has(memory_of(s), fault::overlap) == meet(s.q));
     (meet(s.q) ? met : apart) += 1;
@@ -99,7 +98,7 @@ TEST_CASE("lifetimes, alignment, arenas, devices and predictions") {
       ++x.first;
       CHECK(has(memory_of(s), fault::lifetime));
     } else if (x.last > x.first) {
-      task const& last = good.q.tasks[z(x.last)];
+      task const& last = good.q.tasks[idx(x.last)];
       auto in = [&](std::vector<int> const& v) { return std::find(v.begin(), v.end(), static_cast<int>(b)) != v.end(); };
       if (!in(last.in) && !in(last.out) && last.workspace != static_cast<int>(b)) continue;  // kept for longer than it is used
       ++used;
@@ -118,7 +117,7 @@ TEST_CASE("a workspace is on all devices of its task") {
     subject s = tests::checked_step(turn, draw);
     for (task const& t : s.q.tasks)
       if (t.workspace >= 0 && t.devices.size() > 1) {
-        buffer& w = s.q.buffers[z(t.workspace)];
+        buffer& w = s.q.buffers[idx(t.workspace)];
         w.devices.pop_back();
         w.offset.pop_back();
         CHECK(has(memory_of(s), fault::devices));

@@ -231,7 +231,7 @@ TEST_CASE("what is not kept between steps is neither stored nor fetched") {
   executor_of<float> run(differentiate(g), serial_plan(g));
   int const x = g.node(0).in[0], none = static_cast<int>(run.graph().graph.values.size());
   REQUIRE(g.value(x).role == value_role::input);
-  for (int bad : {-1, none, x, g.output("loss")}) {
+  for (int bad : std::initializer_list<int>{-1, none, x, g.output("loss")}) {
     CHECK_THROWS_WITH_AS(run.store(bad, {1}), doctest::Contains("not kept between steps"), error);
     CHECK_THROWS_WITH_AS(run.fetch(bad), doctest::Contains("a parameter or a state of the optimizer"), error);
   }

@@ -81,7 +81,7 @@ TEST_CASE("pools, averages and dropout, in any number of micro-batches") {
 computation_graph dropping(i64 samples, int way, double rate = 0.5) {
   computation_graph g;
   int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
-  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<value_id> in) { return out(g, g.add(o, in)); };
   tensorpar::op::any_op const drop = dropout{rate, 3};
   int h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
   if (way == 0) h = made(drop, {h});
@@ -174,7 +174,7 @@ TEST_CASE("where samples cannot be told, several micro-batches are refused, and 
 computation_graph summing(i64 samples, int way) {
   computation_graph g;
   int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
-  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<value_id> in) { return out(g, g.add(o, in)); };
   int const h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
   int loss = -1;
   if (way == 0) loss = made(contraction("bse,bse->"), {h, y});

@@ -116,7 +116,7 @@ computation_graph adapter(i64 samples, bool one_layer) {
   int const u = g.add_parameter("u", {4, 2}, tensorpar::op::init::normal_02),
       v = g.add_parameter("v", {2, 4}, tensorpar::op::init::normal_02),
             base = g.add_parameter("base", {4, 4}, tensorpar::op::init::normal_02);
-  auto const made = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return out(g, g.add(o, std::move(in))); };
+  auto const made = [&](tensorpar::op::any_op const& o, std::vector<value_id> in) { return out(g, g.add(o, std::move(in))); };
   int const w = made(add{}, {made(contraction("ik,kj->ij"), {u, v}), base}), h = made(contraction("bi,ij->bj"), {x, w});
   g.add_output("loss", made(mean_squared_error{}, {one_layer ? h : made(contraction("bi,ij->bj"), {h, w}), y}));
   return g;

@@ -19,7 +19,7 @@ struct parts {
     x = g.add_input("x", {samples, 3}), y = g.add_input("y", {samples, 3}), w = g.add_parameter("w", {3}, op::init::ones);
     h = made(linear{3}, {x, g.add_parameter("l", {3, 3}, op::init::fan_in), g.add_parameter("b", {3}, op::init::zeros)});
   }
-  int made(op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, in)).out[0]; }
+  int made(op::any_op const& o, std::vector<value_id> in) { return g.node(g.add(o, in)).out[0]; }
   int sum() { return made(contraction("be,be->"), {h, y}); }
   int mean() { return made(mean_squared_error{}, {h, y}); }
   int own() { return made(contraction("e,e->"), {w, w}); }          // of no sample

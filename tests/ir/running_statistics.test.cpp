@@ -74,7 +74,7 @@ TEST_CASE("kept statistics are parameters, times what a channel counts; nodes an
       continue;
     }
     CHECK(h.node(v).op == tensorpar::op::any_op(scale{12 * 8 * 8}));
-    CHECK(h.node(v).in == std::vector<int>{kept});
+    CHECK(h.node(v).in == std::vector<value_id>{kept});
   }
   for (std::size_t x = 0; x < g.values.size(); ++x) CHECK(h.values[x].type == g.values[x].type);
   CHECK(tensorpar::ir::with_running_statistics(h).hash() == h.hash());

@@ -11,7 +11,7 @@ namespace tests {
 
 inline computation_graph declared() {
   computation_graph g;
-  auto put = [&](tensorpar::op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  auto put = [&](tensorpar::op::any_op const& o, std::vector<value_id> in) { return g.node(g.add(o, std::move(in))).out[0]; };
   auto weight = [&](shape const& s) { return g.add_parameter("w" + std::to_string(g.values.size()), s, tensorpar::op::init::fan_in); };
   int x = g.add_input("x", {4, 8});
   for (int k = 0; k < 3; ++k) {

@@ -16,7 +16,7 @@ struct forked {
   training_graph t;
   plan p;
   explicit forked(std::vector<ir::sharding> const& s) {
-    auto apply = [&](op::any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; };
+    auto apply = [&](op::any_op const& o, std::vector<value_id> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; };
     int const x = g.add_input("x", shape{dim(8), dim(8)}), a = apply(relu{}, {x});
     int const left = apply(relu{}, {apply(linear{8}, {a})}), right = apply(relu{}, {apply(linear{8}, {a})});
     g.add_output("loss", apply(mean_squared_error{}, {apply(add{}, {left, right}), x}));

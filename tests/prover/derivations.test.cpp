@@ -149,7 +149,7 @@ TEST_CASE("figure 10: Megatron's feed-forward net") {
 TEST_CASE("figure 10: Megatron's attention") {
   computation_graph c;
   int const x = c.add_parameter("x", {2, 4, 16}, tensorpar::op::init::normal_02);
-  std::vector<int> heads;
+  std::vector<value_id> heads;
   for (char const* w : {"q", "k", "v"})
     heads.push_back(c.node(c.add(linear{16, false}, {x, c.add_parameter(w, {16, 16}, tensorpar::op::init::fan_in)})).out[0]);
   int const y = c.node(c.add(attention{4}, heads)).out[0];
@@ -172,7 +172,7 @@ TEST_CASE("figure 10: Megatron's attention") {
 TEST_CASE("figure 10: the same where attention is batched products") {
   computation_graph c;
   int const x = c.add_parameter("x", {2, 4, 16}, tensorpar::op::init::normal_02);
-  auto apply = [&](auto const& o, std::vector<int> const& in) { return c.node(c.add(o, in)).out[0]; };
+  auto apply = [&](auto const& o, std::vector<value_id> const& in) { return c.node(c.add(o, in)).out[0]; };
   std::vector<int> heads;
   for (char const* w : {"q", "k", "v"}) {
     int const y = apply(linear{16, false}, {x, c.add_parameter(w, {16, 16}, tensorpar::op::init::fan_in)});
@@ -255,7 +255,7 @@ TEST_CASE("figure 16a: products and their function, joined by one all-reduce") {
 
 TEST_CASE("figure 16b: no concatenation between embeddings and the product after them") {
   computation_graph c;
-  std::vector<int> e;
+  std::vector<value_id> e;
   for (char const* n : {"1", "2"}) {
     int const i = c.add_input("i" + std::string(n), shape{4, 3}.of(dtype::i32)),
               v = c.add_parameter("v" + std::string(n), {12, 8}, tensorpar::op::init::normal_02);
@@ -297,7 +297,7 @@ TEST_CASE("figure 16c: a bag of embeddings is their sum, which may be split alon
 
 TEST_CASE("layer norm in parts of the sequence, between products in partial sums (Korthikanti et al. 2022)") {
   computation_graph c;
-  auto apply = [&](auto const& o, std::vector<int> const& in) { return c.node(c.add(o, in)).out[0]; };
+  auto apply = [&](auto const& o, std::vector<value_id> const& in) { return c.node(c.add(o, in)).out[0]; };
   int const x = c.add_parameter("x", {2, 4, 8}, tensorpar::op::init::normal_02);
   int const y = apply(linear{6, false}, {x, c.add_parameter("v", {6, 8}, tensorpar::op::init::fan_in)});
   int const n = apply(layernorm{}, {y, c.add_parameter("a", {6}, tensorpar::op::init::ones),
@@ -321,7 +321,7 @@ TEST_CASE("layer norm in parts of the sequence, between products in partial sums
 
 TEST_CASE("attention to a sequence of keys and values that lies in parts: every device has a state of its own") {
   computation_graph c;
-  std::vector<int> in;
+  std::vector<value_id> in;
   in.push_back(c.add_parameter("q", {2, 3, 8}, tensorpar::op::init::normal_02));
   for (char const* n : {"k", "v"}) in.push_back(c.add_parameter(n, {2, 12, 8}, tensorpar::op::init::normal_02));
   c.add_output("y", c.node(c.add(attention{2}, in)).out[0]);
@@ -351,7 +351,7 @@ TEST_CASE("attention to a sequence of keys and values that lies in parts: every 
 TEST_CASE("experts in parallel: dispatch and combine by products with masks (GShard, section 3.2)") {
   i64 const tokens = 6, width = 8, experts = 4, places = 3, k = 2;
   computation_graph c;
-  auto apply = [&](auto const& o, std::vector<int> const& in) { return c.node(c.add(o, in)).out[0]; };
+  auto apply = [&](auto const& o, std::vector<value_id> const& in) { return c.node(c.add(o, in)).out[0]; };
   int const x = c.add_parameter("x", {tokens, width}, tensorpar::op::init::normal_02),
             to = c.add_parameter("to", {tokens, experts * places}, tensorpar::op::init::normal_02),
                 // which token goes to which place

@@ -52,12 +52,12 @@ inline std::optional<rule_graph> graph_of_source(rewrite::rule const& r, std::ve
 
 /// A forward graph with a loss that depends on every output.
 inline computation_graph with_loss(computation_graph g) {
-  int loss = -1;
+  value_id loss;
   auto const outputs = g.outputs;
   g.outputs.clear();
   for (graph_port const& o : outputs) {
-    int const t = g.add_input("target " + o.name, g.type(o.value));
-    int const e = g.node(g.add(mean_squared_error{}, {o.value, t})).out[0];
+    value_id const t = g.add_input("target " + o.name, g.type(o.value));
+    value_id const e = g.node(g.add(mean_squared_error{}, {o.value, t})).out[0];
     loss = loss < 0 ? e : g.node(g.add(add{}, {loss, e})).out[0];
   }
   g.add_output("loss", loss);

@@ -27,7 +27,7 @@ computation_graph built(std::vector<plain_node> const& g, std::vector<int> const
   std::vector<int> value(g.size(), -1);
   for (int v : order) {
     plain_node const& n = g[static_cast<std::size_t>(v)];
-    std::vector<int> in;
+    std::vector<value_id> in;
     for (int u : n.from) in.push_back(u == -1 ? a : u == -2 ? b : value[static_cast<std::size_t>(u)]);
     if (turned && n.kind == 0) std::swap(in[0], in[1]);
     op::any_op const o = n.kind == 0 ? op::any_op(add{}) : n.kind == 1 ? op::any_op(matmul{}) : n.kind == 2 ? op::any_op(relu{})

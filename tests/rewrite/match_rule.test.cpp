@@ -15,10 +15,10 @@ namespace {
 /// (Shardings are no matter of matching: here nothing says where values lie.)
 rewrite::sharding_graph random_graph(std::mt19937& draw, int nodes) {
   computation_graph c;
-  std::vector<int> values;
+  std::vector<value_id> values;
   for (int i = 0; i < 2; ++i) values.push_back(c.add_input("x" + std::to_string(i), {12, 12}));
   for (int i = 0; i < nodes; ++i) {
-    int const a = values[draw() % values.size()], b = values[draw() % values.size()];
+    value_id const a = values[draw() % values.size()], b = values[draw() % values.size()];
     op::any_op const ops[] = {relu{}, tanh_{}, scale{2}, parallel::replicate{2}, parallel::replicate{6}, tensorpar::add{}, mul{},
                           tensorpar::add{}};
     op::any_op const& o = ops[draw() % 8];
@@ -158,7 +158,7 @@ TEST_CASE("products are written in every way, axes are counted from the left, ex
 TEST_CASE("results that a node does not have are not found") {
   computation_graph c;
   int const x = c.add_input("x", {12, 12});
-  std::vector<int> const halves = c.node(c.add(split_axes{2, 0}, {x})).out;
+  std::vector<value_id> const halves = c.node(c.add(split_axes{2, 0}, {x})).out;
   c.add_output("y", c.node(c.add(relu{}, {halves[0]})).out[0]);
   c.add_output("z", c.node(c.add(relu{}, {halves[1]})).out[0]);
   rewrite::open_graph const g(rewrite::unsharded(c));

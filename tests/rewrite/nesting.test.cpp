@@ -58,7 +58,7 @@ TEST_CASE("there is one for every number of operands up to the most, known by it
   CHECK(rewrite::find_nesting_rule("") == nullptr);
   for (int n : {3, 4, 7, rewrite::max_nested}) {
     computation_graph g;
-    std::vector<int> x;
+    std::vector<value_id> x;
     for (int i = 0; i < n; ++i) x.push_back(g.add_input("x" + std::to_string(i), {2, i + 1}));
     g.add_output("y", g.node(g.add(concat{-1}, x)).out[0]);
     rewrite::open_graph open(rewrite::unsharded(g));

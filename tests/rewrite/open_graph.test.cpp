@@ -91,7 +91,7 @@ TEST_CASE("a redirected value takes its users and outputs along; what nobody use
   CHECK(!g.unused(0));
   g.redirect(a, y);
   CHECK(g.unused(0));
-  CHECK(g.node(1).in == std::vector<int>{y, y});
+  CHECK(g.node(1).in == std::vector<value_id>{y, y});
   CHECK(g.value(y).users == std::vector<int>{1, 1});
   g.remove(0);
   consistent(g);

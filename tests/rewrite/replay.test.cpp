@@ -13,7 +13,7 @@ namespace {
 
 computation_graph subject() {
   computation_graph g;
-  auto put = [&](op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  auto put = [&](op::any_op const& o, std::vector<value_id> in) { return g.node(g.add(o, std::move(in))).out[0]; };
   int const x = g.add_input("x", {4, 8}), v = g.add_parameter("v", {8, 8}, op::init::fan_in),
       w = g.add_parameter("w", {8, 8}, op::init::fan_in), u = g.add_parameter("u", {4, 16}, op::init::fan_in);
   int const a = put(linear{8, false}, {x, v}), b = put(linear{8, false}, {x, w});

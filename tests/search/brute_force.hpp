@@ -69,7 +69,7 @@ template <class M> class brute_force {
       for (int v = 0; v < g_.node_count(); ++v)
         for (std::size_t k = 0; k < g_.node(v).in.size(); ++k) {
           if (g_.node(v).in[k] != x) continue;
-          int const group = g_.node(v).origin < 0 ? -2 : g_.node(v).origin;
+          int const group = g_.node(v).origin < 0 ? node_id(-2) : g_.node(v).origin;
           if (group != b) continue;
           int const times = o.result && g_.node(v).phase != step_phase::update && b != -2 ? micro_ : 1;
           ir::layout const to = reads(v, static_cast<int>(k), q);
@@ -239,7 +239,7 @@ template <class M> class brute_force {
         bool linked = false;
         for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
           origin const o = lies(x);
-          int const at = o.node < 0 ? -1 : g_.node(o.node).origin;
+          int const at = o.node < 0 ? node_id() : g_.node(o.node).origin;
           if (at != a && at != b) continue;
           for (graph_node const& m : g_.nodes) for (int y : m.in) linked = linked || (y == x && m.origin == (at == a ? b : a));
         }

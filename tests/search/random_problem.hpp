@@ -97,7 +97,7 @@ struct recipe {
     std::vector<char> read(nodes.size(), 0);
     for (std::size_t v = 0; v < nodes.size(); ++v) {
       node const& n = nodes[v];
-      std::vector<int> in;
+      std::vector<value_id> in;
       for (int u : n.from) { in.push_back(value[static_cast<std::size_t>(u)]); read[static_cast<std::size_t>(u)] = 1; }
       if (in.empty()) in.push_back(x);
       if (n.matrix && in.size() == 1) {
@@ -112,7 +112,7 @@ struct recipe {
       }
       value.push_back(g.node(g.add(blend{operands, n.weight >= 0}, in, "n" + std::to_string(v))).out[0]);
     }
-    std::vector<int> ends;
+    std::vector<value_id> ends;
     for (std::size_t v = 0; v < nodes.size(); ++v) if (!read[v]) ends.push_back(value[v]);
     g.add_output("loss", g.node(g.add(judge{}, ends, "loss")).out[0]);
     training_options o;

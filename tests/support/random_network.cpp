@@ -20,7 +20,7 @@ class network {
   std::size_t below(std::size_t n) { return draw_() % n; }
   bool chance(int percent) { return static_cast<int>(below(100)) < percent; }
   i64 width() { return i64{2} << below(2); }
-  int made(tensorpar::op::any_op const& o, std::vector<int> in) { return g_.node(g_.add(o, std::move(in))).out[0]; }
+  int made(tensorpar::op::any_op const& o, std::vector<value_id> in) { return g_.node(g_.add(o, std::move(in))).out[0]; }
   int parameter(shape const& s) { return g_.add_parameter("p" + std::to_string(names_++), s, tensorpar::op::init::normal_02); }
   int function(int x) {
     switch (below(4)) {

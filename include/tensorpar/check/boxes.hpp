@@ -68,7 +68,7 @@ template <class Axis> mesh_places walk(i64 start, std::vector<Axis> const& axes,
       return {{}, sentence("degree ", a.degree, " on ", devices, " devices")};
     if (a.stride < -devices || a.stride > devices) return {{}, sentence("stride ", a.stride)};
   }
-  r.all.reserve(z(size));
+  r.all.reserve(idx(size));
   for (i64 i = 0; i < size; ++i) {
     i64 rest = i, device = start;
     for (std::size_t k = axes.size(); k-- > 0; rest /= axes[k].degree)
@@ -142,7 +142,7 @@ inline sharding_work works(graph_node const& node, ir::iteration_space const& sp
     for (std::size_t i = 0; i < space.loops.size() && a.letter && loop[k] < 0; ++i)
       if ((node.letters.empty() ? space.loops[i].letter : node.letters[i]) == a.letter)
         loop[k] = static_cast<int>(i);
-    if (loop[k] >= 0) parts[z(loop[k])] *= a.degree;
+    if (loop[k] >= 0) parts[idx(loop[k])] *= a.degree;
     else if (a.letter && node.phase == step_phase::forward)
       return refuse("it has no loop '", std::string(1, a.letter), "'");
   }
@@ -170,7 +170,7 @@ inline sharding_work works(graph_node const& node, ir::iteration_space const& sp
     std::fill(at.begin(), at.end(), 0);
     for (std::size_t k = 0; k < loop.size(); ++k)
       if (loop[k] >= 0)
-        at[z(loop[k])] = at[z(loop[k])] * mesh.axes[k].degree + p.index / turns[k] % mesh.axes[k].degree;
+        at[idx(loop[k])] = at[idx(loop[k])] * mesh.axes[k].degree + p.index / turns[k] % mesh.axes[k].degree;
     for (std::size_t k = 0; k < in.size(); ++k) {
       r.boxes.push_back(whole(in[k]));
       for (std::size_t j = 0; j < at.size(); ++j)

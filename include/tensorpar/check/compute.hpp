@@ -30,7 +30,7 @@ inline bool replay::compute() {
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (ir::mesh_axis const& a : k.mesh.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  ir::sharding const& planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].sharding : of_all_;
+  ir::sharding const& planned = n.origin >= 0 ? plan_.nodes[idx(n.origin)].sharding : of_all_;
   if (!(k.mesh == planned)) return say(fault::mesh, -1, -1, "is not sharded as the plan says");
   int const run = facts_.run_number(operator_of(k.node), k.mesh);
   running const& r = facts_.runs(run);
@@ -43,7 +43,7 @@ inline bool replay::compute() {
   for (std::size_t i = 0; i < n.in.size(); ++i) known = operand(k.in[i], run, static_cast<int>(i)) && known;
   for (std::size_t i = 0; i < n.out.size(); ++i) {
     int const x = n.out[i], o = k.out[i];
-    writing const& w = facts_.writes(run, static_cast<int>(i), layout_[z(o)]);
+    writing const& w = facts_.writes(run, static_cast<int>(i), layout_[idx(o)]);
     content now{known && !w.wrong, g_.value(x).stored_in >= 0, {}};
     if (w.wrong) good = say(w.wrong, o);
     for (i64 share : w.share) now.has.push_back({(once(x) ? 0 : k.micro_batch * r.shares[i]) + share});
@@ -53,7 +53,7 @@ inline bool replay::compute() {
 }
 
 inline bool replay::set_shares(int x, i64 s) {
-  i64& have = shares_[z(x)];
+  i64& have = shares_[idx(x)];
   if (have && have != s)
     return say(fault::mesh, -1, -1, "is sharded in another way than for an earlier micro-batch");
   have = s;
@@ -65,15 +65,16 @@ inline bool replay::set_shares(int x, i64 s) {
 inline bool replay::operand(int b, int run, int k) {
   content const* c = read(b);
   if (!c) return false;
-  reading const& r = facts_.reads(run, k, layout_[z(b)]);
+  reading const& r = facts_.reads(run, k, layout_[idx(b)]);
   if (r.wrong) return say(r.wrong, b);
   int const x = buf(b).value, m = task_().micro_batch;
   bool const update = g_.node(task_().node).phase == step_phase::update;
   if (c->updated && !update) return say(fault::stale, b, -1, "reads ", named(b), " after its update");
   bool const gathers = update && g_.value(x).producer >= 0 && !once(x);
-  i64 const s = shares_[z(x)], first = once(x) || gathers ? 0 : m * s, n = gathers ? q_.micro_batches * s : s;
+  i64 const s = shares_[idx(x)], first = once(x) || gathers ? 0 : m * s,
+            n = gathers ? q_.micro_batches * s : s;
   for (i64 share : r.shares) {
-    atoms const& has = c->has[z(share)];
+    atoms const& has = c->has[idx(share)];
     if (is_range(has, first, n)) continue;
     atoms const mine = of_batch(x, m);
     bool const whole_batch = std::includes(has.begin(), has.end(), mine.begin(), mine.end());
@@ -96,7 +97,7 @@ inline bool replay::add_where_they_lie() {
     return say(fault::mesh, -1, -1, "does not run on the devices of its mesh, where its operands are");
   if (!(buf(k.out[0]).where == buf(k.in[0]).where))
     return say(fault::block, k.out[0], -1, "leaves its sum elsewhere than where its operands lie");
-  i64 const shares[] = {shares_[z(n.in[0])], shares_[z(n.in[1])]};
+  i64 const shares[] = {shares_[idx(n.in[0])], shares_[idx(n.in[1])]};
   int const m = k.micro_batch;
   content const* from[] = {read(k.in[0]), read(k.in[1])};
   bool const known = from[0] && from[1];
@@ -104,9 +105,9 @@ inline bool replay::add_where_they_lie() {
   for (std::size_t i : {0u, 1u})
     if (from[i]) for (atoms const& has : from[i]->has) complete = complete && has == of_batch(n.in[i], m);
   set_shares(n.out[0], complete ? 1 : shares[0] + shares[1]);
-  i64 const s = shares_[z(n.out[0])];
+  i64 const s = shares_[idx(n.out[0])];
   content now{known, false,
-              std::vector<atoms>(z(share_count(k.out[0])), atom_range(m * s, complete ? 1 : 0))};
+              std::vector<atoms>(idx(share_count(k.out[0])), atom_range(m * s, complete ? 1 : 0))};
   for (std::size_t share = 0; share < now.has.size() && !complete; ++share)
     for (std::size_t i : {0u, 1u}) {
       if (!now.known) continue;

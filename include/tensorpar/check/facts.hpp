@@ -97,18 +97,18 @@ class facts {
     if (fresh) it->second = devices_of(walk(mesh.start, mesh.axes, devices_).all);
     return it->second;
   }
-  placement const& placed(int layout) const { return placed_[z(layout)]; }
-  running const& runs(int run) const { return running_[z(run)]; }
+  placement const& placed(int layout) const { return placed_[idx(layout)]; }
+  running const& runs(int run) const { return running_[idx(run)]; }
   int layouts() const { return static_cast<int>(placed_.size()); }
 
   reading const& reads(int run, int operand, int layout) {
     auto const [it, fresh] = reads_.insert({{run, operand, layout}, {}});
-    if (fresh) it->second = work_out_reading(run, z(operand), layout);
+    if (fresh) it->second = work_out_reading(run, idx(operand), layout);
     return it->second;
   }
   writing const& writes(int run, int result, int layout) {
     auto const [it, fresh] = writes_.insert({{run, result, layout}, {}});
-    if (fresh) it->second = work_out_writing(run, z(result), layout);
+    if (fresh) it->second = work_out_writing(run, idx(result), layout);
     return it->second;
   }
   /// Precondition: the layouts are the step's, and fit.
@@ -196,18 +196,18 @@ class facts {
         return recent_places_.front().second;
       }
     if (recent_places_.size() == 8) recent_places_.pop_back();
-    auto const& [l, s] = layout_[z(layout)];
+    auto const& [l, s] = layout_[idx(layout)];
     recent_places_.insert(recent_places_.begin(), {layout, places(l, s, devices_)});
     return recent_places_.front().second;
   }
   sharding_work const& work_of(int run) {
     if (recent_work_.first != run) {
-      op_facts const& o = operator_[z(run_[z(run)].first)];
-      recent_work_ = {run, works(o.node, o.space, o.in, o.out, run_[z(run)].second, devices_)};
+      op_facts const& o = operator_[idx(run_[idx(run)].first)];
+      recent_work_ = {run, works(o.node, o.space, o.in, o.out, run_[idx(run)].second, devices_)};
     }
     return recent_work_.second;
   }
-  int rank_of(int layout) const { return layout_[z(layout)].second.rank; }
+  int rank_of(int layout) const { return layout_[idx(layout)].second.rank; }
 
   // check_geometry.hpp
   reading work_out_reading(int run, std::size_t operand, int layout);

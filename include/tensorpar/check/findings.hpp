@@ -71,8 +71,6 @@ struct word {
   return r;
 }
 template <class... T> std::string sentence(T const&... x) { return sentence_of({word(x)...}); }
-/// An index of a container.
-constexpr std::size_t z(std::integral auto i) { return idx(i); }
 }  // namespace detail::check
 
 /// Where findings go. Stops listening after `limit`: one fault early in a program breaks much that follows.

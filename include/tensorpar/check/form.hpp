@@ -16,8 +16,8 @@ inline std::string label(computation_graph const& g, int v) {
                   n.op.op ? std::string(n.op.op->name) : "none", ")");
 }
 inline std::string label(computation_graph const& g, program const& p, int task, int number = -1) {
-  int const v = p.tasks[z(task)].node;
-  std::string const name = p.tasks[z(task)].name;
+  int const v = p.tasks[idx(task)].node;
+  std::string const name = p.tasks[idx(task)].name;
   return sentence("task ", number < 0 ? task : number, " (",
                   name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name, ")");
 }
@@ -59,7 +59,7 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
     out.add({fault::malformed, -1, -1, -1, -1, "the plan's " + f->where() + ": " + f->what});
   for (int v = 0; v < t.forward_nodes; ++v) {
     std::string const& why =
-        known.runs(known.run_number(known.operator_number(t.graph, v), p.nodes[z(v)].sharding)).why;
+        known.runs(known.run_number(known.operator_number(t.graph, v), p.nodes[idx(v)].sharding)).why;
     if (!why.empty())
       out.add({fault::sharding, -1, -1, -1, v, label(t.graph, v) + " cannot be sharded as planned: " + why});
   }
@@ -68,7 +68,7 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
 /// Whether task i lists what there is, and as many as its kind takes; its devices aside.
 inline void check_task_form(computation_graph const& g, program const& q, int i, findings& out) {
   int const buffers = static_cast<int>(q.buffers.size()), tasks = static_cast<int>(q.tasks.size());
-  task const& k = q.tasks[z(i)];
+  task const& k = q.tasks[idx(i)];
   auto say = [&](char const* what) {
     out.add({fault::malformed, i, -1, -1, -1, sentence("task ", i, " ", what)});
   };
@@ -82,14 +82,14 @@ inline void check_task_form(computation_graph const& g, program const& q, int i,
   bool const nameless = k.kind == task_kind::compute && has_lse(k.op);
   for (auto const* side : {&k.in, &k.out})
     for (int b : *side)
-      if (b < 0 || b >= buffers || (!nameless && q.buffers[z(b)].value < 0))
+      if (b < 0 || b >= buffers || (!nameless && q.buffers[idx(b)].value < 0))
         say("uses a buffer that is not there or is a workspace");
   if (k.workspace < -1 || k.workspace >= buffers ||
-      (k.workspace >= 0 && q.buffers[z(k.workspace)].value >= 0))
+      (k.workspace >= 0 && q.buffers[idx(k.workspace)].value >= 0))
     say("has a workspace that is none");
   if (sends || receives) {
     bool const there = k.other_half >= 0 && k.other_half < tasks;
-    task const* o = there ? &q.tasks[z(k.other_half)] : nullptr;
+    task const* o = there ? &q.tasks[idx(k.other_half)] : nullptr;
     if (!o || o->other_half != i || o->kind != (sends ? task_kind::receive : task_kind::send) ||
         (k.other_half < i) == sends)
       say("is half of an exchange without a matching other half: a receive behind its send");
@@ -135,8 +135,9 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
       return say(fault::malformed, "is persistent but holds no parameter or state");
     if (b.in_place_of >= i ||
         (b.in_place_of >= 0 &&
-         (b.persistent || q.buffers[z(b.in_place_of)].persistent ||
-          q.buffers[z(b.in_place_of)].bytes != b.bytes || q.buffers[z(b.in_place_of)].devices != b.devices)))
+         (b.persistent || q.buffers[idx(b.in_place_of)].persistent ||
+          q.buffers[idx(b.in_place_of)].bytes != b.bytes ||
+          q.buffers[idx(b.in_place_of)].devices != b.devices)))
       return say(fault::malformed, "takes over the bytes of a buffer that is not like it");
     if (b.value < 0) return;
     if (!(b.type == g.type(b.value)))
@@ -150,9 +151,9 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     i64 const bytes = core::saturating_mul(at.elements, bytes_of(b.type.type, q.scalar_bytes));
     if (b.bytes != bytes) say(fault::bytes, "has ", b.bytes, " bytes for a part of ", bytes);
   };
-  for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[z(i)]);
+  for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[idx(i)]);
   for (int i = 0; i < tasks && !out.full(); ++i) {
-    if (!ascending(q.tasks[z(i)].devices))
+    if (!ascending(q.tasks[idx(i)].devices))
       out.add({fault::malformed, i, -1, -1, -1, sentence("task ", i, " has no good list of devices")});
     check_task_form(g, q, i, out);
   }

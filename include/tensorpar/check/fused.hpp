@@ -99,9 +99,10 @@ class taker_apart {
   std::map<int, int> lse_of_;                       // buffer of log-sum-exps -> the task that made them
   int now_ = 0;
 
-  buffer const& buf(int b) const { return r_.tasks.buffers[z(b)]; }
+  buffer const& buf(int b) const { return r_.tasks.buffers[idx(b)]; }
   bool say(char const* what) {
-    out_.add({fault::wrong_operand, now_, -1, -1, q_.tasks[z(now_)].node, label(g_, q_, now_) + " " + what});
+    out_.add({fault::wrong_operand, now_, -1, -1, q_.tasks[idx(now_)].node,
+              label(g_, q_, now_) + " " + what});
     return false;
   }
   /// A buffer for value x beside another: it lies like that one.
@@ -116,7 +117,7 @@ class taker_apart {
     return static_cast<int>(r_.tasks.buffers.size()) - 1;
   }
   void put(int node, op::any_op const& op, std::vector<int> in, std::vector<int> out, bool where_they_lie) {
-    task const& k = q_.tasks[z(now_)];
+    task const& k = q_.tasks[idx(now_)];
     task s;
     s.node = node;
     s.micro_batch = k.micro_batch;
@@ -128,21 +129,21 @@ class taker_apart {
       s.mesh = {buf(in[0]).where.start, {}};
       for (ir::layout_axis const& a : buf(in[0]).where.axes)
         s.mesh.axes.push_back({'\0', a.degree, a.stride});
-    } else s.mesh = origin >= 0 ? plan_.nodes[z(origin)].sharding : of_all_;
+    } else s.mesh = origin >= 0 ? plan_.nodes[idx(origin)].sharding : of_all_;
     s.in = std::move(in);
     s.out = std::move(out);
     r_.tasks.tasks.push_back(std::move(s));
     r_.number.push_back(now_);
   }
   /// Do the task's buffers from `from` on hold these values?
-  bool holds(std::vector<int> const& buffers, std::size_t from, std::vector<int> const& values) const {
+  bool holds(std::vector<int> const& buffers, std::size_t from, std::vector<value_id> const& values) const {
     if (buffers.size() < from + values.size()) return false;
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (q_.buffers[z(buffers[from + i])].value != values[i]) return false;
+      if (q_.buffers[idx(buffers[from + i])].value != values[i]) return false;
     return true;
   }
-  int maker(int b) const {
-    return b < 0 || q_.buffers[z(b)].value < 0 ? -1 : g_.value(q_.buffers[z(b)].value).producer;
+  node_id maker(int b) const {
+    return b < 0 || q_.buffers[idx(b)].value < 0 ? node_id() : g_.value(q_.buffers[idx(b)].value).producer;
   }
 
   /// Log-sum-exps come from the attention of the same operands, whose result is handed over with them.
@@ -150,7 +151,7 @@ class taker_apart {
     int const y = k.in[operands], lse = k.in[operands + 1];
     auto const made = lse_of_.find(lse);
     if (made == lse_of_.end()) return false;
-    task const& f = q_.tasks[z(made->second)];
+    task const& f = q_.tasks[idx(made->second)];
     return f.out[0] == y && f.devices == k.devices && f.micro_batch == k.micro_batch &&
            std::equal(f.in.begin(), f.in.end(), k.in.begin() + 1,
                       k.in.begin() + static_cast<std::ptrdiff_t>(operands));
@@ -158,32 +159,32 @@ class taker_apart {
   bool whole(task const& k) {
     if (k.in.empty() || k.out.empty()) return say("has no operands or no results");
     bool const accumulates = !k.in.empty() && !k.out.empty() && k.in.back() == k.out[0];
-    int const last = k.out.empty() ? -1 : maker(k.out[0]);
+    node_id const last = k.out.empty() ? node_id() : maker(k.out[0]);
     if (last < 0) return say("makes no result of an operator");
     // the operator that makes the first result is `then`, unless that is an accumulation or both results are
     // kept
     fused_parts parts = parts_of(k.op, g_.node(last).op);
     bool const follows = parts.then.op && !accumulates && !parts.keeps_both;
-    int first = last;
+    node_id first = last;
     if (follows) {
       first = -1;
-      for (int x : g_.node(last).in)
-        if (int const p = g_.value(x).producer; p >= 0 && !holds(k.in, k.in.size() - 1, {x})) first = p;
+      for (value_id x : g_.node(last).in)
+        if (node_id const p = g_.value(x).producer; p >= 0 && !holds(k.in, k.in.size() - 1, {x})) first = p;
       if (first < 0) return say("does something with a result that it does not make");
       parts = parts_of(k.op, g_.node(first).op);
     }
     graph_node const& main = g_.node(first);
     std::size_t const operands = main.in.size(),
-                      ins = operands + (parts.then.op && !parts.keeps_both) + z(parts.extra_in);
+                      ins = operands + (parts.then.op && !parts.keeps_both) + idx(parts.extra_in);
     std::size_t const own = parts.extra_in || parts.extra_out ? main.out.size() : 1;
-    std::size_t const outs = own + parts.keeps_both + parts.sums.size() + z(parts.extra_out);
+    std::size_t const outs = own + parts.keeps_both + parts.sums.size() + idx(parts.extra_out);
     if (!parts.main.op || !(parts.main == main.op) || !holds(k.in, 0, main.in) || k.in.size() != ins ||
         k.out.size() != outs)
       return say("does not begin with the operator of its first result, or has other operands and results");
     if (accumulates && !parts.plus) return say("adds to its result what it does not have");
     if (parts.extra_in && !from_same_attention(k, operands))
       return say("starts from log-sum-exps of another attention");
-    if (parts.extra_out && q_.buffers[z(k.out.back())].value >= 0)
+    if (parts.extra_out && q_.buffers[idx(k.out.back())].value >= 0)
       return say("leaves log-sum-exps in the buffer of a value");
     if (parts.extra_out && !lse_of_.insert({k.out.back(), now_}).second)
       return say("leaves log-sum-exps where others are");
@@ -203,18 +204,18 @@ class taker_apart {
   }
   bool function(task const& k, fused_parts const& parts, int made) {
     int const v = maker(k.out[1]);
-    if (v < 0 || !(g_.node(v).op == parts.then) || g_.node(v).in != std::vector<int>{buf(made).value})
+    if (v < 0 || !(g_.node(v).op == parts.then) || g_.node(v).in != std::vector<value_id>{buf(made).value})
       return say("has a second result that is not the function of its first");
     put(v, parts.then, {made}, {k.out[1]}, false);
     return true;
   }
-  bool second(task const& k, fused_parts const& parts, int v, int x, int made) {
+  bool second(task const& k, fused_parts const& parts, node_id v, value_id x, int made) {
     graph_node const& n = g_.node(v);
     int const with = k.in.back();
     bool const turned = parts.plus && n.in.size() == 2 && n.in[1] == x;
-    std::vector<int> const values =
-        turned ? std::vector<int>{buf(with).value, x} : std::vector<int>{x, buf(with).value};
-    if (!(n.op == parts.then) || n.in != values) return say("ends with another operator than the graph");
+    value_id const y = buf(with).value;
+    if (!(n.op == parts.then) || n.in != (turned ? std::vector{y, x} : std::vector{x, y}))
+      return say("ends with another operator than the graph");
     bool const lie = parts.plus && n.phase == step_phase::backward && buf(with).where == buf(made).where;
     put(v, n.op, turned ? std::vector<int>{with, made} : std::vector<int>{made, with}, {k.out[0]}, lie);
     return true;
@@ -243,7 +244,7 @@ class taker_apart {
     r_.tasks.tasks.clear();
     std::vector<int> begins, ends;
     for (now_ = 0; now_ < static_cast<int>(q_.tasks.size()); ++now_) {
-      task const& k = q_.tasks[z(now_)];
+      task const& k = q_.tasks[idx(now_)];
       begins.push_back(static_cast<int>(r_.number.size()));
       if (k.kind == task_kind::compute && is_fused(k.op)) {
         if (!whole(k)) return {};
@@ -253,28 +254,28 @@ class taker_apart {
       }
       ends.push_back(static_cast<int>(r_.number.size()) - 1);
     }
-    for (task& k : r_.tasks.tasks) if (k.other_half >= 0) k.other_half = begins[z(k.other_half)];
+    for (task& k : r_.tasks.tasks) if (k.other_half >= 0) k.other_half = begins[idx(k.other_half)];
     for (std::size_t b = 0; b < q_.buffers.size(); ++b) {
       buffer& x = r_.tasks.buffers[b];
       int const first = x.first;
-      x.first = begins[z(first)];
-      x.last = ends[z(x.last)];
+      x.first = begins[idx(first)];
+      x.last = ends[idx(x.last)];
       // the host feeds it for the part that reads it first
       if (x.value < 0 || g_.value(x.value).role != value_role::input) continue;
       auto const reads = [&](int i) {
-        auto const& in = r_.tasks.tasks[z(i)].in;
+        auto const& in = r_.tasks.tasks[idx(i)].in;
         return std::find(in.begin(), in.end(), static_cast<int>(b)) != in.end();
       };
-      while (x.first < ends[z(first)] && !reads(x.first)) ++x.first;
+      while (x.first < ends[idx(first)] && !reads(x.first)) ++x.first;
     }
     std::vector<char> seen(r_.tasks.buffers.size(), 0);
     for (int i = 0; i < static_cast<int>(r_.number.size()); ++i)
-      for (auto const* side : {&r_.tasks.tasks[z(i)].in, &r_.tasks.tasks[z(i)].out})
+      for (auto const* side : {&r_.tasks.tasks[idx(i)].in, &r_.tasks.tasks[idx(i)].out})
         for (int b : *side) {
           if (b < static_cast<int>(q_.buffers.size())) continue;
-          buffer& x = r_.tasks.buffers[z(b)];
-          if (!seen[z(b)]) x.first = i;
-          seen[z(b)] = true;
+          buffer& x = r_.tasks.buffers[idx(b)];
+          if (!seen[idx(b)]) x.first = i;
+          seen[idx(b)] = true;
           x.last = i;
         }
     return std::move(r_);

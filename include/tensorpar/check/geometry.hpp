@@ -7,7 +7,7 @@ namespace tensorpar::detail::check {
 
 inline reading facts::work_out_reading(int run, std::size_t k, int layout) {
   reading r;
-  std::vector<char> seen(z(placed_[z(layout)].shares), 0);
+  std::vector<char> seen(idx(placed_[idx(layout)].shares), 0);
   std::vector<place> const& at = places_of(layout);
   sharding_work const& w = work_of(run);
   for (std::size_t i = 0; i < w.devices.size(); ++i) {
@@ -20,7 +20,7 @@ inline reading facts::work_out_reading(int run, std::size_t k, int layout) {
                sentence("is needed in part ", spell(need, rank_of(layout)), ", there is ",
                         spell(p->at, rank_of(layout)))},
               {}};
-    seen[z(p->sum)] = 1;
+    seen[idx(p->sum)] = 1;
   }
   for (std::size_t i = 0; i < seen.size(); ++i) if (seen[i]) r.shares.push_back(static_cast<i64>(i));
   return r;
@@ -36,7 +36,7 @@ inline writing facts::work_out_writing(int run, std::size_t k, int layout) {
   if (w.devices.size() != at.size())
     return wrong(fault::devices, -1, "is written on ", w.devices.size(), " devices, its buffer is on ",
                  at.size());
-  r.share.assign(z(placed_[z(layout)].shares), -1);
+  r.share.assign(idx(placed_[idx(layout)].shares), -1);
   for (std::size_t i = 0; i < w.devices.size(); ++i) {
     int const device = w.devices[i];
     box const& made = w.out(i, k);
@@ -45,13 +45,13 @@ inline writing facts::work_out_writing(int run, std::size_t k, int layout) {
     if (!(p->at == made))
       return wrong(fault::block, device, "is left in part ", spell(made, rank_of(layout)),
                    ", its buffer states ", spell(p->at, rank_of(layout)));
-    i64& share = r.share[z(p->sum)];
+    i64& share = r.share[idx(p->sum)];
     if (share >= 0 && share != w.share(i, k))
       return wrong(fault::partial, device, "is left in another share than on its copies");
     share = w.share(i, k);
   }
-  std::vector<int> times(z(w.shares[k]), 0);
-  for (i64 share : r.share) if (share >= 0) ++times[z(share)];
+  std::vector<int> times(idx(w.shares[k]), 0);
+  for (i64 share : r.share) if (share >= 0) ++times[idx(share)];
   for (int n : times) {
     if (n > 1) return wrong(fault::added_twice, -1, "is left with a contribution twice");
     if (n < 1) return wrong(fault::missing, -1, "is left without all of its contributions");
@@ -69,7 +69,7 @@ class arrivals {
   moving m;
   arrivals(std::vector<place> const& after, i64 shares_after, i64 shares_before, int rank)
       : after_(after), before_shares_(shares_before), rank_(rank) {
-    m.from.resize(z(shares_after));
+    m.from.resize(idx(shares_after));
   }
   bool refuse(fault f, int device, std::string text) {
     if (!m.wrong) m.wrong = {f, device, std::move(text)};
@@ -88,7 +88,7 @@ class arrivals {
     if (!(p->at == at))
       return refuse(fault::block, device,
                     sentence("arrives as ", spell(at, rank_), ", its buffer states ", spell(p->at, rank_)));
-    std::vector<i64>& known = m.from[z(p->sum)];
+    std::vector<i64>& known = m.from[idx(p->sum)];
     if (!known.empty() && known != shares)
       return refuse(fault::partial, device, "arrives in another share than on its copies");
     if (known.empty()) known = shares;
@@ -96,8 +96,8 @@ class arrivals {
   }
   moving finish() {
     if (m.wrong) return std::move(m);
-    std::vector<int> times(z(before_shares_), 0);
-    for (auto const& list : m.from) for (i64 s : list) ++times[z(s)];
+    std::vector<int> times(idx(before_shares_), 0);
+    for (auto const& list : m.from) for (i64 s : list) ++times[idx(s)];
     for (int n : times) {
       if (n > 1) refuse(fault::added_twice, -1, "arrives with a contribution twice");
       if (n < 1) refuse(fault::missing, -1, "arrives without all of its contributions");
@@ -108,7 +108,7 @@ class arrivals {
 
 inline moving facts::work_out_moving(ir::reshard_step const& m, int before, int after) {
   std::vector<place> const a = places_of(before), &b = places_of(after);
-  arrivals to(b, placed_[z(after)].shares, placed_[z(before)].shares, rank_of(after));
+  arrivals to(b, placed_[idx(after)].shares, placed_[idx(before)].shares, rank_of(after));
   if (m.kind == ir::reshard_kind::slice) keep(a, b, to);
   else if (m.kind == ir::reshard_kind::exchange) exchange(a, b, to);
   else if (!collective(m, a, before, to)) return std::move(to.m);
@@ -161,7 +161,7 @@ inline bool facts::collective(ir::reshard_step const& m, std::vector<place> cons
   for (ir::group_axis const& a : m.group)
     n *= a.degree >= 1 && a.degree <= devices_ && n <= devices_ ? a.degree : 0;
   if (n < 1 || n > devices_) return to.refuse(fault::reshard, -1, "moves in a group that means nothing");
-  ir::layout const& from = layout_[z(layout)].first;
+  ir::layout const& from = layout_[idx(layout)].first;
   struct member { i64 first, position; place const* at; };
   std::vector<member> all;
   all.reserve(before.size());

@@ -35,7 +35,7 @@ inline bool stay_alike(program const& q, std::vector<stay> const& a, std::vector
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](stay const& s, stay const& t) {
     if (s.at != t.at) return false;
     if (s.buffer == t.buffer) return true;
-    buffer const &x = q.buffers[z(s.buffer)], &y = q.buffers[z(t.buffer)];
+    buffer const &x = q.buffers[idx(s.buffer)], &y = q.buffers[idx(t.buffer)];
     return begins(x) == begins(y) && x.last == y.last && x.bytes == y.bytes;
   });
 }
@@ -47,7 +47,7 @@ inline bool stay_apart(program const& q, std::vector<stay> const& held, int d, f
   std::vector<event> events;
   events.reserve(2 * held.size());
   for (std::size_t i = 0; i < held.size(); ++i) {
-    buffer const& x = q.buffers[z(held[i].buffer)];
+    buffer const& x = q.buffers[idx(held[i].buffer)];
     events.push_back({begins(x), 1, i});
     events.push_back({x.last + 1, 0, i});
   }
@@ -62,7 +62,7 @@ inline bool stay_apart(program const& q, std::vector<stay> const& held, int d, f
     auto const it = alive.insert(me).first;
     auto clash = [&](std::size_t low, std::size_t high) {
       stay const &a = held[low], &b = held[high];
-      if (a.at + q.buffers[z(a.buffer)].bytes <= b.at) return;
+      if (a.at + q.buffers[idx(a.buffer)].bytes <= b.at) return;
       good = false;
       out.add({fault::overlap, e.time, b.buffer, d, -1,
                sentence("buffers ", a.buffer, " and ", b.buffer, " share bytes on device ", d, " at task ",
@@ -80,9 +80,9 @@ inline bool stay_apart(program const& q, std::vector<stay> const& held, int d, f
 inline void check_memory(computation_graph const& g, plan const& p, program const& q, findings& out,
                          int only = -1, bool promised = true) {
   for (int now = 0; now < static_cast<int>(q.tasks.size()) && !out.full(); ++now) {
-    task const& t = q.tasks[z(now)];
+    task const& t = q.tasks[idx(now)];
     auto used = [&](int b) {
-      buffer const& x = q.buffers[z(b)];
+      buffer const& x = q.buffers[idx(b)];
       if (now < x.first || now > x.last)
         out.add({fault::lifetime, now, b, -1, t.node,
                  sentence(label(g, q, now), " uses buffer ", b, ", which lives from task ", x.first, " to ",
@@ -92,7 +92,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
     for (int b : t.out) used(b);
     if (t.workspace < 0) continue;
     used(t.workspace);
-    auto const& w = q.buffers[z(t.workspace)].devices;
+    auto const& w = q.buffers[idx(t.workspace)].devices;
     if (!std::includes(w.begin(), w.end(), t.devices.begin(), t.devices.end()))
       out.add({fault::devices, now, t.workspace, -1, t.node,
                label(g, q, now) + " has a workspace that is not on all of its devices"});
@@ -101,10 +101,10 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
   // who takes over another's bytes may share them in one task: the one that reads the other last and adds to
   // it where it lies
   for (int b = 0; b < buffers && !out.full(); ++b) {
-    buffer const& x = q.buffers[z(b)];
+    buffer const& x = q.buffers[idx(b)];
     if (x.in_place_of < 0) continue;
-    buffer const& y = q.buffers[z(x.in_place_of)];
-    task const& t = q.tasks[z(x.first)];
+    buffer const& y = q.buffers[idx(x.in_place_of)];
+    task const& t = q.tasks[idx(x.first)];
     if (y.last != x.first || y.offset != x.offset || !adds_in_place(t, x.in_place_of, b))
       out.add({fault::overlap, x.first, b, -1, -1,
                sentence("buffer ", b, " takes over the bytes of buffer ", x.in_place_of,
@@ -113,41 +113,42 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
   std::vector<std::vector<stay>> held(q.arena.size());
   std::vector<core::hasher> content(q.arena.size());
   std::vector<std::size_t> count(q.arena.size(), 0);
-  for (buffer const& x : q.buffers) for (int d : x.devices) count[z(d)] += x.bytes > 0;
+  for (buffer const& x : q.buffers) for (int d : x.devices) count[idx(d)] += x.bytes > 0;
   for (std::size_t d = 0; d < count.size(); ++d) held[d].reserve(count[d]);
   for (int b = 0; b < buffers; ++b) {
-    buffer const& x = q.buffers[z(b)];
+    buffer const& x = q.buffers[idx(b)];
     if (x.persistent && (x.first != 0 || x.last != end))
       out.add({fault::lifetime, -1, b, -1, -1,
                sentence("buffer ", b, " is persistent but does not live through the step")});
     u64 const life = core::hasher().add(begins(x)).add(x.last).add(x.bytes).value();
     for (std::size_t k = 0; k < x.devices.size(); ++k) {
       int const d = x.devices[k];
-      i64 const at = x.offset[k], room = q.arena[z(d)];
+      i64 const at = x.offset[k], room = q.arena[idx(d)];
       if (at < 0 || at % alignment || x.bytes > room - at)
         out.add({fault::arena, -1, b, d, -1,
                  sentence("buffer ", b, " has ", x.bytes, " bytes at byte ", at, ", the arena of device ", d,
                           " has ", room)});
       if (!x.bytes) continue;
-      held[z(d)].push_back({b, at});
-      content[z(d)].add(life + static_cast<u64>(at));
+      held[idx(d)].push_back({b, at});
+      content[idx(d)].add(life + static_cast<u64>(at));
     }
   }
   // devices without a finding, by what they hold: alike ones have none either
   std::map<u64, std::vector<int>> good;
   for (int d = std::max(0, only); d < (only < 0 ? static_cast<int>(held.size()) : only + 1) && !out.full();
        ++d) {
-    std::vector<int>& same = good[content[z(d)].value()];
+    std::vector<int>& same = good[content[idx(d)].value()];
     bool const known =
-        std::any_of(same.begin(), same.end(), [&](int e) { return stay_alike(q, held[z(e)], held[z(d)]); });
-    if (!known && stay_apart(q, held[z(d)], d, out)) same.push_back(d);
+        std::any_of(same.begin(), same.end(),
+                    [&](int e) { return stay_alike(q, held[idx(e)], held[idx(d)]); });
+    if (!known && stay_apart(q, held[idx(d)], d, out)) same.push_back(d);
     if (!promised) continue;
-    i64 const room = p.cluster.kind_of(d).memory, need = q.arena[z(d)];
+    i64 const room = p.cluster.kind_of(d).memory, need = q.arena[idx(d)];
     if (need > room)
       out.add({fault::memory, -1, -1, d, -1,
                sentence("device ", d, " needs ", need, " bytes, has ", room, ": ", need - room, " too few")});
-    if (p.peak_bytes.empty() || (z(d) < p.peak_bytes.size() && p.peak_bytes[z(d)] == need)) continue;
-    std::string const said = z(d) < p.peak_bytes.size() ? sentence(p.peak_bytes[z(d)]) : "nothing";
+    if (p.peak_bytes.empty() || (idx(d) < p.peak_bytes.size() && p.peak_bytes[idx(d)] == need)) continue;
+    std::string const said = idx(d) < p.peak_bytes.size() ? sentence(p.peak_bytes[idx(d)]) : "nothing";
     out.add({fault::peak, -1, -1, d, -1,
              sentence("device ", d, " takes ", need, " bytes, the plan predicts ", said)});
   }

@@ -37,20 +37,20 @@ inline bool replay::move() {
       (combines && divides && m.from_dim == m.to_dim))
     return say(fault::reshard, o, -1, "names an axis that the tensor lacks");
   content const* c = read(b);
-  moving const& f = facts_.moves(m, layout_[z(b)], layout_[z(o)]);
+  moving const& f = facts_.moves(m, layout_[idx(b)], layout_[idx(o)]);
   packing_space(general ? f.elements : f.wrong ? 0 : ir::packing_scalars(m, buf(b).type), b);
-  return deliver(c, layout_[z(b)], o);
+  return deliver(c, layout_[idx(b)], o);
 }
 
 /// Puts into the buffer what arrives there.
 inline bool replay::deliver(content const* c, int from, int o) {
-  moving const& f = facts_.moves(task_().step, from, layout_[z(o)]);
+  moving const& f = facts_.moves(task_().step, from, layout_[idx(o)]);
   content now{c != nullptr, c && c->updated, {}};
   if (f.wrong) now.known = say(f.wrong, o);
-  now.has.resize(z(share_count(o)));
+  now.has.resize(idx(share_count(o)));
   for (std::size_t i = 0; i < f.from.size() && now.known; ++i) {
     atoms& sum = now.has[i];
-    for (i64 share : f.from[i]) sum.insert(sum.end(), c->has[z(share)].begin(), c->has[z(share)].end());
+    for (i64 share : f.from[i]) sum.insert(sum.end(), c->has[idx(share)].begin(), c->has[idx(share)].end());
     if (!apart(sum))
       now.known = say(fault::added_twice, o, -1, "adds a contribution to ", named(o), " twice");
   }
@@ -62,16 +62,16 @@ inline bool replay::deliver(content const* c, int from, int o) {
 /// other half comes later.
 inline bool replay::send() {
   task const& k = task_();
-  int const b = k.in[0], o = q_.tasks[z(k.other_half)].out[0];
+  int const b = k.in[0], o = q_.tasks[idx(k.other_half)].out[0];
   if (buf(b).value != buf(o).value)
     return say(fault::wrong_operand, b, -1, "sends one value into the buffer of another");
   if (!(buf(b).where == k.step.before))
     return say(fault::reshard, b, -1, "sends from another layout than that of its buffer");
   if (!facts_.lists(k.devices, devices_of(b)))
     return say(fault::devices, b, -1, "lacks a device that sends, or has one that does not");
-  packing_space(facts_.largest_common(layout_[z(b)], layout_[z(o)]), b);
+  packing_space(facts_.largest_common(layout_[idx(b)], layout_[idx(o)]), b);
   content const* c = read(b);
-  sent_[now_] = {c ? *c : content{false, false, {}}, layout_[z(b)]};
+  sent_[now_] = {c ? *c : content{false, false, {}}, layout_[idx(b)]};
   return true;
 }
 inline bool replay::receive() {
@@ -85,7 +85,7 @@ inline bool replay::receive() {
     return say(fault::reshard, o, -1, "receives into another layout than that of its buffer");
   if (!facts_.lists(k.devices, devices_of(o)))
     return say(fault::devices, o, -1, "lacks a device that receives, or has one that does not");
-  moving const& f = facts_.moves(k.step, m.layout, layout_[z(o)]);
+  moving const& f = facts_.moves(k.step, m.layout, layout_[idx(o)]);
   packing_space(f.elements, o);
   return deliver(m.what.known ? &m.what : nullptr, m.layout, o);
 }

@@ -12,12 +12,12 @@ namespace tensorpar::detail::check {
 /// share.
 using atoms = std::vector<i64>;
 inline atoms atom_range(i64 from, i64 n) {
-  atoms a(z(n));
-  for (i64 i = 0; i < n; ++i) a[z(i)] = from + i;
+  atoms a(idx(n));
+  for (i64 i = 0; i < n; ++i) a[idx(i)] = from + i;
   return a;
 }
 inline bool is_range(atoms const& a, i64 from, i64 n) {
-  bool same = a.size() == z(n);
+  bool same = a.size() == idx(n);
   for (std::size_t i = 0; same && i < a.size(); ++i) same = a[i] == from + static_cast<i64>(i);
   return same;
 }
@@ -63,7 +63,7 @@ class replay {
       layout_.push_back(b.value < 0 ? -1 : facts_.layout_number(b.where, b.type));
     operator_.assign(g_.nodes.size(), -1);
     for (graph_value const& v : g_.values) shares_.push_back(v.producer < 0 ? 1 : 0);
-    done_.assign(g_.nodes.size() * z(q.micro_batches), 0);
+    done_.assign(g_.nodes.size() * idx(q.micro_batches), 0);
   }
 
   /// `updates`: a whole training step; else the forward operators alone. O(tasks), plus facts that are new:
@@ -77,7 +77,7 @@ class replay {
         case task_kind::send: send(); break;
         case task_kind::receive: receive(); break;
       }
-      for (int i = ends_from_[z(now_)]; i < ends_from_[z(now_) + 1]; ++i) held_[z(ends_[z(i)])] = {};
+      for (int i = ends_from_[idx(now_)]; i < ends_from_[idx(now_) + 1]; ++i) held_[idx(ends_[idx(i)])] = {};
     }
     now_ = -1;
     if (!out_.full()) finish(updates);
@@ -103,13 +103,13 @@ class replay {
   struct message { content what; int layout = -1; };
   std::map<int, message> sent_;             // by task: what senders gave away
 
-  task const& task_() const { return q_.tasks[z(now_)]; }
-  buffer const& buf(int b) const { return q_.buffers[z(b)]; }
+  task const& task_() const { return q_.tasks[idx(now_)]; }
+  buffer const& buf(int b) const { return q_.buffers[idx(b)]; }
   /// Always false, so that a check can end with it.
   bool say(fault f, int b, int device, auto const&... what) { return tell(f, b, device, {word(what)...}); }
   [[gnu::noinline, gnu::cold]] bool tell(fault f, int b, int device, std::initializer_list<word> what) {
     if (out_.full()) return false;
-    int const number = now_ < 0 || numbers_.empty() ? now_ : numbers_[z(now_)];
+    int const number = now_ < 0 || numbers_.empty() ? now_ : numbers_[idx(now_)];
     std::string const where = now_ < 0 ? "" : label(g_, q_, now_, number) + " ";
     out_.add({f, number, b, device, now_ < 0 ? -1 : task_().node, where + sentence_of(what)});
     return false;
@@ -129,31 +129,33 @@ class replay {
     return r == value_role::parameter || r == value_role::state ||
            (p >= 0 && g_.node(p).phase == step_phase::update);
   }
-  atoms of_batch(int x, int m) const { return atom_range(once(x) ? 0 : m * shares_[z(x)], shares_[z(x)]); }
+  atoms of_batch(int x, int m) const {
+    return atom_range(once(x) ? 0 : m * shares_[idx(x)], shares_[idx(x)]);
+  }
 
-  i64 share_count(int b) const { return facts_.placed(layout_[z(b)]).shares; }
-  std::vector<int> const& devices_of(int b) const { return facts_.placed(layout_[z(b)]).devices; }
+  i64 share_count(int b) const { return facts_.placed(layout_[idx(b)]).shares; }
+  std::vector<int> const& devices_of(int b) const { return facts_.placed(layout_[idx(b)]).devices; }
   int operator_of(int v) {
-    int& n = operator_[z(v)];
+    int& n = operator_[idx(v)];
     if (n < 0) n = facts_.operator_number(g_, v);
     return n;
   }
 
-  int& done(int v, int m) { return done_[z(v) * z(q_.micro_batches) + z(m)]; }
+  int& done(int v, int m) { return done_[idx(v) * idx(q_.micro_batches) + idx(m)]; }
   bool dies(buffer const& x) const { return !x.persistent && x.value >= 0; }
 
   void start() {
     ends_from_.assign(q_.tasks.size() + 1, 0);
-    for (buffer const& x : q_.buffers) if (dies(x)) ++ends_from_[z(x.last) + 1];
+    for (buffer const& x : q_.buffers) if (dies(x)) ++ends_from_[idx(x.last) + 1];
     std::partial_sum(ends_from_.begin(), ends_from_.end(), ends_from_.begin());
-    ends_.resize(z(ends_from_.back()));
+    ends_.resize(idx(ends_from_.back()));
     std::vector<int> next(ends_from_);
     std::vector<int> homes(g_.values.size(), 0);
     for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) {
       buffer const& x = buf(b);
-      if (dies(x)) ends_[z(next[z(x.last)]++)] = b;
+      if (dies(x)) ends_[idx(next[idx(x.last)]++)] = b;
       if (!x.persistent) continue;
-      if (++homes[z(x.value)] > 1) say(fault::repeated, b, -1, value_label(g_, x.value) + " has two homes");
+      if (++homes[idx(x.value)] > 1) say(fault::repeated, b, -1, value_label(g_, x.value) + " has two homes");
       fill(b, atom_range(0, 1));
       if (share_count(b) > 1)
         say(fault::partial, b, -1, value_label(g_, x.value) + " is kept as partial sums");
@@ -161,13 +163,13 @@ class replay {
   }
   /// A buffer written from outside: complete on every device, in its own layout.
   void fill(int b, atoms const& has) {
-    held_[z(b)] = {true, false, std::vector<atoms>(z(share_count(b)), has)};
+    held_[idx(b)] = {true, false, std::vector<atoms>(idx(share_count(b)), has)};
   }
 
   /// What is read in buffer b; nullptr (and perhaps a finding) if that makes no sense.
   content const* read(int b) {
     buffer const& x = buf(b);
-    content& c = held_[z(b)];
+    content& c = held_[idx(b)];
     bool const fed =
         g_.value(x.value).role == value_role::input && x.first == now_ && task_().kind == task_kind::compute;
     // the host feeds an input where it is read first
@@ -179,10 +181,11 @@ class replay {
   /// written `over`.
   bool write(int b, content now, bool over = false) {
     bool const good =
-        over || !held_[z(b)].written() || say(fault::repeated, b, -1, "writes ", named(b), " a second time");
+        over || !held_[idx(b)].written() ||
+        say(fault::repeated, b, -1, "writes ", named(b), " a second time");
     now.known = now.known && good;
-    now.has.resize(z(share_count(b)));
-    held_[z(b)] = std::move(now);
+    now.has.resize(idx(share_count(b)));
+    held_[idx(b)] = std::move(now);
     return good;
   }
 
@@ -218,10 +221,10 @@ class replay {
     }
     std::vector<int> home(g_.values.size(), -1);
     for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b)
-      if (buf(b).persistent) home[z(buf(b).value)] = b;
+      if (buf(b).persistent) home[idx(buf(b).value)] = b;
     for (graph_value const& v : g_.values)
-      if (int const b = updates && v.stored_in >= 0 ? home[z(v.stored_in)] : -1; b >= 0)
-        if (content const& c = held_[z(b)]; c.known && !c.updated)
+      if (int const b = updates && v.stored_in >= 0 ? home[idx(v.stored_in)] : -1; b >= 0)
+        if (content const& c = held_[idx(b)]; c.known && !c.updated)
           out_.add({fault::missing, -1, b, -1, v.producer,
                     sentence(value_label(g_, v.stored_in), " is not updated")});
     int const end = static_cast<int>(q_.tasks.size()) - 1;

@@ -1,7 +1,9 @@
 // tensorpar/ir/computation_graph.hpp - the graph of the problem at run time: operators, values, parameters
 #pragma once
+#include <concepts>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/ids.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/name_index.hpp>
 #include <tensorpar/op/core/spelling.hpp>
@@ -19,11 +21,11 @@ enum class step_phase : int { forward, backward, update };
 struct graph_value {
   shape type;
   value_role role = value_role::activation;
-  int producer = -1;                      // node, or -1
+  node_id producer;                       // -1: none
   int slot = 0;                           // which result of the producer
   std::string name;                       // inputs, parameters, states, outputs
   op::init start = op::init::zeros;               // parameters and states
-  int stored_in = -1;                     // an update's result: the parameter or state it replaces
+  value_id stored_in;                     // an update's result: the parameter or state it replaces
   // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
   int micro_batch = 0, micro_batches = 1;
 
@@ -40,11 +42,11 @@ struct graph_value {
 struct graph_node {
   op::any_op op;
   std::string name;
-  std::vector<int> in, out;               // value ids; weights stand after the activations
+  std::vector<value_id> in, out;          // weights stand after the activations
   int activations = 0;
   step_phase phase = step_phase::forward;
   // the forward node this one was derived from; itself for forward nodes
-  int origin = -1;
+  node_id origin;
   /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none).
   /// Empty: the same letters.
   std::string letters;
@@ -70,7 +72,7 @@ struct graph_node {
 
 struct graph_port {
   std::string name;
-  int value;
+  value_id value;
 };
 
 /// A directed acyclic graph of operators over values. Nodes stand in topological order: operands before their
@@ -83,17 +85,19 @@ class computation_graph {
   std::vector<graph_port> outputs;
 
   int node_count() const { return static_cast<int>(nodes.size()); }
-  graph_node const& node(int v) const { return nodes[idx(v)]; }
-  graph_node& node(int v) { return nodes[idx(v)]; }
-  graph_value const& value(int x) const { return values[idx(x)]; }
-  graph_value& value(int x) { return values[idx(x)]; }
-  shape const& type(int x) const { return value(x).type; }
+  graph_node const& node(node_id v) const { return nodes[idx(v)]; }
+  graph_node& node(node_id v) { return nodes[idx(v)]; }
+  graph_value const& value(value_id x) const { return values[idx(x)]; }
+  graph_value& value(value_id x) { return values[idx(x)]; }
+  shape const& type(value_id x) const { return value(x).type; }
 
-  /// Producers of v's operands, ascending and without repetition.
-  std::vector<int> predecessors(int v) const {
-    std::vector<int> r;
-    for (int x : node(v).in) {
-      int const p = value(x).producer;
+  /// Producers of v's operands, ascending and without repetition. (A template: who builds graphs alone does
+  /// not pay for it.)
+  template <std::same_as<int> Vertex = int>
+  std::vector<Vertex> predecessors(node_id v) const {
+    std::vector<Vertex> r;
+    for (value_id x : node(v).in) {
+      node_id const p = value(x).producer;
       if (p < 0) continue;
       std::size_t i = 0;
       while (i < r.size() && r[i] < p) ++i;
@@ -104,34 +108,34 @@ class computation_graph {
 
   /// Appends a value that nothing makes; its id. Throws `error` for an extent below 1, for more than 2^48
   /// elements, and for a name that another input (parameter, state) has.
-  int add_input(std::string name, shape const& s) {
+  value_id add_input(std::string name, shape const& s) {
     return add_named(value_role::input, std::move(name), s, op::init::zeros);
   }
-  int add_parameter(std::string name, shape const& s, op::init start) {
+  value_id add_parameter(std::string name, shape const& s, op::init start) {
     return add_named(value_role::parameter, std::move(name), s, start);
   }
-  int add_state(std::string name, shape const& s) {
+  value_id add_state(std::string name, shape const& s) {
     return add_named(value_role::state, std::move(name), s, op::init::zeros);
   }
   /// The same for passes whose names may stand for several values.
-  int append_value(value_role role, std::string name, shape const& s, op::init start = op::init::zeros) {
+  value_id append_value(value_role role, std::string name, shape const& s, op::init start = op::init::zeros) {
     names_.insert(key_of(static_cast<int>(role), name));
     return add_value(s, role, std::move(name), start);
   }
   /// Throws `error` for no value of this graph, and for a name that another output has.
-  [[gnu::cold]] void add_output(std::string name, int x) {
+  [[gnu::cold]] void add_output(std::string name, value_id x) {
     if (x < 0 || idx(x) >= values.size()) refuse_value("output '" + name + "'", x);
     if (names_.contains(key_of(outputs_key, name)) && output(name) >= 0) refuse_name("outputs", name);
     append_output(std::move(name), x);
   }
   /// The same for passes that make an output of several micro-batches.
-  [[gnu::cold]] void append_output(std::string name, int x) {
+  [[gnu::cold]] void append_output(std::string name, value_id x) {
     names_.insert(key_of(outputs_key, name));
     graph_port& p = outputs.emplace_back();
     p.name = std::move(name);
     p.value = x;
   }
-  int output(std::string_view name) const {
+  value_id output(std::string_view name) const {
     for (graph_port const& p : outputs) if (p.name == name) return p.value;
     return -1;
   }
@@ -140,19 +144,19 @@ class computation_graph {
   /// results are `node(id).out`. A dropout whose seed another one has gets a seed of its own, made from that
   /// and its place: no two draw one mask.
   /// Throws `error` where the operator's shape rule complains. O(operands * rank), for a dropout O(nodes).
-  [[gnu::cold]] int add(op::any_op const& o, std::vector<int> operands, std::string name = {}) {
+  [[gnu::cold]] node_id add(op::any_op const& o, std::vector<value_id> operands, std::string name = {}) {
     return append(o.is<dropout>() ? with_own_seed(o) : o, std::move(operands), std::move(name));
   }
   /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
-  [[gnu::cold]] int append(op::any_op const& o, std::vector<int> operands, std::string name = {}) {
-    for (int x : operands)
+  [[gnu::cold]] node_id append(op::any_op const& o, std::vector<value_id> operands, std::string name = {}) {
+    for (value_id x : operands)
       if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     op::inference const r = accepted(o, types_of(operands).view(), activations, name);
     for (int i = 0; i < r.n; ++i)
       if (char const* const why = wrong_size(r.out[i])) refuse_size(o, name, "a result", r.out[i], why);
-    int const id = node_count();
+    node_id const id = node_count();
     op::any_op const op = o;                   // it may be of a node of this graph
     graph_node& n = nodes.emplace_back();
     n.op = op;
@@ -161,7 +165,7 @@ class computation_graph {
     n.activations = activations;
     n.origin = id;
     for (int i = 0; i < r.n; ++i) {
-      int const x = add_value(r.out[i], value_role::activation, {}, op::init::zeros);
+      value_id const x = add_value(r.out[i], value_role::activation, {}, op::init::zeros);
       value(x).producer = id;
       value(x).slot = i;
       n.out.push_back(x);
@@ -171,8 +175,8 @@ class computation_graph {
   /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are
   /// where it throws. Where several operators have no name, all but the first are called by operator and
   /// number.
-  int add_with_weights(op::any_op const& o, std::vector<int> operands, std::string name) {
-    for (int x : operands)
+  node_id add_with_weights(op::any_op const& o, std::vector<value_id> operands, std::string name) {
+    for (value_id x : operands)
       if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     core::pool<shape> const in = types_of(operands);
@@ -209,8 +213,8 @@ class computation_graph {
     }
     for (graph_node const& n : nodes) {
       h.add(n.op.hash()).add(n.phase);
-      for (int x : n.in) h.add(x);
-      for (int x : n.out) h.add(x);
+      for (value_id x : n.in) h.add(int{x});
+      for (value_id x : n.out) h.add(int{x});
     }
     return h.value();
   }
@@ -229,7 +233,7 @@ class computation_graph {
                                                     : "states",
                     name);
   }
-  int add_named(value_role role, std::string&& name, shape const& s, op::init start) {
+  value_id add_named(value_role role, std::string&& name, shape const& s, op::init start) {
     require_own_name(role, name);
     return append_value(role, std::move(name), s, start);
   }
@@ -237,12 +241,12 @@ class computation_graph {
     throw error("two " + std::string(kind) + " named '" + name + "'", "computation_graph",
                 "a name of its own for each");
   }
-  [[noreturn, gnu::noinline, gnu::cold]] void refuse_value(std::string const& reader, int x) const {
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse_value(std::string const& reader, value_id x) const {
     throw error(reader + " reads value " + std::to_string(x), "computation_graph",
                 values.empty() ? "values of the graph, which has none yet"
                                : "values 0 to " + std::to_string(values.size() - 1));
   }
-  core::pool<shape> types_of(std::vector<int> const& operands) const {
+  core::pool<shape> types_of(std::vector<value_id> const& operands) const {
     core::pool<shape> in;
     shape* const types = in.extend(static_cast<int>(operands.size()));
     for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
@@ -281,8 +285,8 @@ class computation_graph {
     op::detail::put_text(what, why);
     refuse_with(o, name, std::move(what), valid_size);
   }
-  [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name,
-                                             op::init start) {
+  [[gnu::noinline, gnu::cold]] value_id add_value(shape const& s, value_role role, std::string&& name,
+                                                  op::init start) {
     shape const type = s;                  // it may be of a value of this graph
     if (char const* const why = wrong_size(type)) {
       std::string what = role == value_role::input       ? "input '"

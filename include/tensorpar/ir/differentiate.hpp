@@ -22,16 +22,16 @@ struct training_options {
 struct training_graph {
   computation_graph graph;
   int forward_nodes = 0;
-  int loss = -1;                                 // value
+  value_id loss;
   // the values that make the loss: one, or one per micro-batch that the graph holds
-  std::vector<int> losses;
+  std::vector<value_id> losses;
   // what the loss is of these, and of micro-batches: mean or sum
   loss_reduction reduction = loss_reduction::mean;
   // training_hash of the graph whose micro-batches this one holds; 0: of none
   u64 expanded_from = 0;
-  std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
+  std::vector<value_id> gradient;                // by forward value id: its complete gradient, or -1
   // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
-  std::vector<int> home;
+  std::vector<node_id> home;
 };
 
 namespace detail {
@@ -67,16 +67,16 @@ class differentiator final : public op::gradient_builder {
     wanted_.assign(n, false);
     runs_ = ir::sample_runs(forward);
     for (std::size_t x = 0; x < n; ++x) wanted_[x] = forward.values[x].role == value_role::parameter;
-    for (int v = 0; v < t.forward_nodes; ++v) {
+    for (node_id v = 0; v < t.forward_nodes; ++v) {
       t.graph.node(v).origin = v;
       t.graph.node(v).phase = step_phase::forward;
       if (graph_node& made = t.graph.node(v); !made.out.empty())
         made.sample_run = runs_[idx(made.out[0])].run;
-      for (int x : t.graph.node(v).in) {
+      for (value_id x : t.graph.node(v).in) {
         if (t.graph.value(x).role == value_role::parameter && home(x) < 0)
           t.home[idx(x)] = v;
         if (wanted_[idx(x)] && t.graph.node(v).op.op->derive)
-          for (int y : t.graph.node(v).out) wanted_[idx(y)] = true;
+          for (value_id y : t.graph.node(v).out) wanted_[idx(y)] = true;
       }
     }
   }
@@ -94,7 +94,7 @@ class differentiator final : public op::gradient_builder {
     op::require_optimizer(options_.optimizer);
     require_one_mask(t.graph, options_.micro_batches);
     t.losses = {t.loss};
-    int const last = t.graph.value(t.loss).producer;
+    node_id const last = t.graph.value(t.loss).producer;
     if (last < 0)
       throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
     t.reduction = ir::reduction_of(t.graph, t.loss, options_.reduction, options_.micro_batches > 1, false,
@@ -105,7 +105,7 @@ class differentiator final : public op::gradient_builder {
     parts_[idx(t.loss)].push_back(emit(constant{1.0 / terms, 0, {}}, nullptr, 0));
     for (int v = t.forward_nodes - 1; v >= 0; --v) {
       bool reached = false;
-      for (int y : t.graph.node(v).out) reached = reached || !parts_[idx(y)].empty();
+      for (value_id y : t.graph.node(v).out) reached = reached || !parts_[idx(y)].empty();
       enter(v);
       phase_ = step_phase::backward;
       if (reached && t.graph.node(v).op.op->derive)
@@ -113,7 +113,7 @@ class differentiator final : public op::gradient_builder {
       // the first user comes last in this order: now the gradients of the parameters that live here are
       // complete
       for (std::size_t k = 0; k < forward_in_.size(); ++k) {
-        int const x = forward_in_[k];
+        value_id const x = forward_in_[k];
         if (t.graph.value(x).role != value_role::parameter || home(x) != v ||
             parts_[idx(x)].empty() || complete(x) >= 0)
           continue;
@@ -139,7 +139,7 @@ class differentiator final : public op::gradient_builder {
     return emit(o, x.begin(), static_cast<int>(x.size()));
   }
   tensor emit(op::any_op const& o, tensor const* x, int n) override {
-    int const v = t.graph.append(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
+    node_id const v = t.graph.append(o, std::vector<value_id>(x, x + n), t.graph.node(node_).name);
     graph_node& d = t.graph.node(v);
     d.phase = phase_;
     d.origin = node_;
@@ -171,19 +171,19 @@ class differentiator final : public op::gradient_builder {
 
  private:
   training_options options_;
-  std::vector<std::vector<int>> parts_;          // by forward value: gradient contributions
-  std::map<int, int> given_;                     // value -> how often it was given
+  std::vector<std::vector<value_id>> parts_;     // by forward value: gradient contributions
+  std::map<value_id, int> given_;                // how often each was given
   std::vector<bool> wanted_;
   std::vector<ir::sample_run> runs_;                 // by forward value
-  int node_ = -1;                                // the forward node at hand
-  std::vector<int> forward_in_;
+  node_id node_;                                 // the forward node at hand
+  std::vector<value_id> forward_in_;
   ir::iteration_space space_;
-  std::map<int, std::string> follows_;           // value -> per axis the loop of the forward node
+  std::map<value_id, std::string> follows_;      // per axis of a value: the loop of the forward node
   step_phase phase_ = step_phase::backward;
 
-  int home(int x) const { return t.home[idx(x)]; }
-  int complete(int x) const { return t.gradient[idx(x)]; }
-  std::string letters_at(int x, std::vector<int> ir::node_loop::* side, std::size_t k) const {
+  node_id home(value_id x) const { return t.home[idx(x)]; }
+  value_id complete(value_id x) const { return t.gradient[idx(x)]; }
+  std::string letters_at(value_id x, std::vector<int> ir::node_loop::* side, std::size_t k) const {
     std::string f(idx(t.graph.type(x).rank), '\0');
     for (ir::node_loop const& l : space_.loops)
       if (int const a = (l.*side)[k]; a >= 0) f[idx(a)] = l.letter;
@@ -196,7 +196,7 @@ class differentiator final : public op::gradient_builder {
     return letters_at(result(k), &ir::node_loop::out, idx(k));
   }
 
-  void enter(int v) {
+  void enter(node_id v) {
     node_ = v;
     forward_in_ = t.graph.node(v).in;
     space_ = ir::space_of(t.graph, v);
@@ -207,24 +207,24 @@ class differentiator final : public op::gradient_builder {
   }
 
   /// All contributions to the gradient of forward value x as one tensor; zeros if there is none.
-  int finish(int x, std::string const& letters) {
+  value_id finish(value_id x, std::string const& letters) {
     auto const i = idx(x);
     if (t.gradient[i] < 0) {
       if (t.graph.value(x).role == value_role::parameter) keep_sums(parts_[i]);
-      for (int p : parts_[i]) follows_[p] = letters;
+      for (value_id p : parts_[i]) follows_[p] = letters;
       if (parts_[i].empty()) {
         constant zero{0, t.graph.type(x).rank, {}};
         for (int d = 0; d < zero.rank; ++d) zero.d[d] = t.graph.type(x).d[d].n;
         t.gradient[i] = emit(zero, nullptr, 0);
         t.graph.value(t.gradient[i]).type.type = t.graph.type(x).type;
-        int const made = t.graph.value(t.gradient[i]).producer;
+        node_id const made = t.graph.value(t.gradient[i]).producer;
         // its loops are named by place: they follow the axes, not those names
         ir::iteration_space const own = ir::space_of(t.graph, made);
         for (std::size_t l = 0; l < own.loops.size(); ++l)
           if (int const a = own.loops[l].out[0]; a >= 0)
             t.graph.node(made).letters[l] = letters[idx(a)];
       } else {
-        int sum = parts_[i][0];
+        value_id sum = parts_[i][0];
         for (std::size_t k = 1; k < parts_[i].size(); ++k) {
           sum = emit(add{}, {sum, parts_[i][k]});
           follows_[sum] = letters;
@@ -238,40 +238,40 @@ class differentiator final : public op::gradient_builder {
 
   /// A bf16 parameter's gradient sums over many samples, micro-batches and devices: it stays in f32 where the
   /// operators that make it can leave it so, and nobody else reads what they make.
-  void keep_sums(std::vector<int> const& parts) {
-    for (int p : parts) {
+  void keep_sums(std::vector<value_id> const& parts) {
+    for (value_id p : parts) {
       graph_value const& v = t.graph.value(p);
       bool const can = v.producer >= 0 && t.graph.node(v.producer).op.op->sums_wide;
       if (v.type.type == dtype::bf16 && (!can || given_[p] > 1)) return;
     }
-    for (int p : parts) t.graph.value(p).type.type = dtype::f32;
+    for (value_id p : parts) t.graph.value(p).type.type = dtype::f32;
   }
 
-  void update(int x, std::string const& letters, int factor) {
+  void update(value_id x, std::string const& letters, value_id factor) {
     phase_ = step_phase::update;
     follows_[x] = letters;
-    std::vector<int> in{x, complete(x)}, stored{x};
+    std::vector<value_id> in{x, complete(x)}, stored{x};
     int const states = options_.optimizer.kind == optimizer_kind::sgd        ? 0
                        : options_.optimizer.kind == optimizer_kind::momentum ? 1
                                                                              : 2;
     for (int k = 0; k < states; ++k) {
-      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"),
-                                         t.graph.type(x).of(dtype::f32));
+      value_id const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"),
+                                              t.graph.type(x).of(dtype::f32));
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
     bool const narrow = is_narrow(t.graph.type(x).type);
     if (narrow) {
-      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master",
-                                         t.graph.type(x).of(dtype::f32));
+      value_id const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master",
+                                              t.graph.type(x).of(dtype::f32));
       t.graph.value(s).start = t.graph.value(x).start;
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
     if (factor >= 0) in.push_back(factor);
-    int const y = emit(update_rule(options_.optimizer, narrow), in.data(), static_cast<int>(in.size()));
+    value_id const y = emit(update_rule(options_.optimizer, narrow), in.data(), static_cast<int>(in.size()));
     for (std::size_t k = 0; k < stored.size(); ++k)
       t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }
@@ -280,10 +280,10 @@ class differentiator final : public op::gradient_builder {
   /// times the loss is among the shares: NaN of one that is not finite. As gradients are, it is added up over
   /// micro-batches.
   void clip() {
-    std::vector<int> shares, params;
+    std::vector<value_id> shares, params;
     std::vector<std::string> letters;
     for (std::size_t i = 0; i < t.gradient.size(); ++i) {
-      int const x = static_cast<int>(i);
+      value_id const x = static_cast<int>(i);
       if (t.graph.value(x).role != value_role::parameter || complete(x) < 0) continue;
       enter(home(x));
       for (int k = 0; k < operands(); ++k)
@@ -303,7 +303,8 @@ class differentiator final : public op::gradient_builder {
       shares.push_back(emit(scale{0}, {t.loss}));
     }
     phase_ = step_phase::update;
-    int const factor = emit(clip_rule(options_.optimizer), shares.data(), static_cast<int>(shares.size()));
+    value_id const factor =
+        emit(clip_rule(options_.optimizer), shares.data(), static_cast<int>(shares.size()));
     graph_node& f = t.graph.node(t.graph.value(factor).producer);
     // every device computes it for itself
     f.origin = -1;
@@ -318,13 +319,13 @@ class differentiator final : public op::gradient_builder {
 }  // namespace detail
 
 /// Is this value the loss, or a micro-batch's share of it?
-inline bool is_loss(training_graph const& t, int value) {
-  for (int x : t.losses) if (x == value) return true;
+inline bool is_loss(training_graph const& t, value_id value) {
+  for (value_id x : t.losses) if (x == value) return true;
   return false;
 }
 
 /// The norm of all gradients before they are clipped, or -1.
-inline int gradient_norm(training_graph const& t) {
+inline value_id gradient_norm(training_graph const& t) {
   for (graph_node const& n : t.graph.nodes) if (n.op.is<clip_factor>()) return n.out[1];
   return -1;
 }

@@ -84,12 +84,12 @@ inline iteration_space space_of(op::any_op const& o, std::vector<shape> const& i
 }
 
 /// The iteration space of node v.
-inline iteration_space space_of(computation_graph const& g, int v) {
+inline iteration_space space_of(computation_graph const& g, node_id v) {
   std::vector<shape> in, out;
   in.reserve(g.node(v).in.size());
   out.reserve(g.node(v).out.size());
-  for (int x : g.node(v).in) in.push_back(g.type(x));
-  for (int x : g.node(v).out) out.push_back(g.type(x));
+  for (value_id x : g.node(v).in) in.push_back(g.type(x));
+  for (value_id x : g.node(v).out) out.push_back(g.type(x));
   return space_of(g.node(v).op, in, out);
 }
 

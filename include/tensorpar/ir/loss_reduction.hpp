@@ -73,7 +73,7 @@ inline reduced_value combined(computation_graph const& g, graph_node const& n,
   if (!is_bilinear(n.op) || n.in.size() != 2 || (at(0).kind != none && at(1).kind != none))
     return {false, other};
   std::size_t const k = at(0).kind != none ? 0 : 1;
-  int const by = g.value(n.in[1 - k]).producer;
+  node_id const by = g.value(n.in[1 - k]).producer;
   return by >= 0 && g.node(by).op.is<constant>() ? times(at(k), g.node(by).op.as<constant>().value) : at(k);
 }
 
@@ -90,7 +90,7 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
   if (n.op.is<scale>()) {
     times(n.op.as<scale>().factor);
   } else if (is_bilinear(n.op) && n.in.size() == 2 && with == 1) {
-    int const by = g.value(n.in[1 - at]).producer;
+    node_id const by = g.value(n.in[1 - at]).producer;
     if (by >= 0 && g.node(by).op.is<constant>()) times(g.node(by).op.as<constant>().value);
   } else if (is_bilinear(n.op) && with == 2) {
     reduced_value const &a = of[idx(n.in[0])],
@@ -107,7 +107,7 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
 /// How the scalar `loss` of a forward graph depends on its samples, as far as operators tell: losses of the
 /// library are means, sums and contractions over the axis of samples are sums. `runs`: sample_runs(g).
 /// O(nodes).
-inline reduced_samples reduction_in(computation_graph const& g, int loss,
+inline reduced_samples reduction_in(computation_graph const& g, value_id loss,
                                     std::vector<sample_run> const& runs) {
   using namespace detail;
   using enum reduced_samples;
@@ -120,11 +120,11 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss,
     }
   for (graph_node const& n : g.nodes) {
     bool from_samples = false, from_reduced = false;
-    for (int x : n.in) {
+    for (value_id x : n.in) {
       from_samples = from_samples || of[idx(x)].samples;
       from_reduced = from_reduced || of[idx(x)].kind != none;
     }
-    for (int y : n.out) {
+    for (value_id y : n.out) {
       detail::reduced_value& r = of[idx(y)];
       bool const mean_of = n.op.is<cross_entropy>() || n.op.is<mean_squared_error>();
       if (!from_samples)
@@ -154,8 +154,8 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss,
 /// that of one: a sum plus a mean; an answer that the graph contradicts; a factor that may be one over the
 /// samples, where nobody says which.
 /// O(nodes * loops).
-inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several,
-                                   bool same_graph, std::vector<sample_run> const& runs) {
+inline loss_reduction reduction_of(computation_graph const& g, value_id loss, loss_reduction asked,
+                                   bool several, bool same_graph, std::vector<sample_run> const& runs) {
   using enum reduced_samples;
   if (!several && asked != loss_reduction::as_graph) return asked;
   reduced_samples kind = reduction_in(g, loss, runs);
@@ -180,8 +180,8 @@ inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_re
   if (asked != loss_reduction::as_graph) return asked;
   return kind == sum ? loss_reduction::sum : loss_reduction::mean;
 }
-inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several,
-                                   bool same_graph = false) {
+inline loss_reduction reduction_of(computation_graph const& g, value_id loss, loss_reduction asked,
+                                   bool several, bool same_graph = false) {
   return reduction_of(g, loss, asked, several, same_graph, sample_runs(g));
 }
 

@@ -11,7 +11,7 @@ namespace tensorpar {
 /// gradients, statistics) and for updates'.
 inline int mixed_operand(computation_graph const& g, graph_node const& n) {
   bool narrow = false;
-  for (int x : n.in) narrow = narrow || g.type(x).type == dtype::bf16;
+  for (value_id x : n.in) narrow = narrow || g.type(x).type == dtype::bf16;
   if (!narrow || is_update(n.op)) return -1;
   for (std::size_t k = 0; k < n.in.size(); ++k) {
     dtype const t = g.type(n.in[k]).type;
@@ -52,8 +52,8 @@ inline computation_graph mixed_precision(computation_graph const& forward) {
   r.outputs = forward.outputs;
   for (graph_node const& n : forward.nodes) {
     computation_graph one;                   // its operands alone, for the shape rule
-    std::vector<int> in;
-    for (int x : n.in) in.push_back(one.append_value(value_role::input, {}, r.type(x)));
+    std::vector<value_id> in;
+    for (value_id x : n.in) in.push_back(one.append_value(value_role::input, {}, r.type(x)));
     graph_node const& again = one.node(one.add(n.op, in, n.name));
     for (std::size_t k = 0; k < n.out.size(); ++k) r.value(n.out[k]).type.type = one.type(again.out[k]).type;
     r.nodes.push_back(n);

@@ -17,12 +17,12 @@ struct parallel_graph {
 namespace detail {
 
 class parallel_writer {
-  struct held { layout where; int value; };
+  struct held { layout where; value_id value; };
   computation_graph const& g_;
   parallel_graph p_;
   std::vector<std::vector<held>> have_;          // by value: the layouts in which it is there
 
-  void note(int value, parallel_shape const& s) {
+  void note(value_id value, parallel_shape const& s) {
     p_.shapes.resize(p_.graph.values.size());
     p_.shapes[idx(value)] = s;
   }
@@ -35,10 +35,10 @@ class parallel_writer {
     return q;
   }
   /// Parallel operators one after another; returns the last one's result.
-  int chain(int from, std::vector<op::any_op> const& ops, sharding const& mesh) {
+  value_id chain(value_id from, std::vector<op::any_op> const& ops, sharding const& mesh) {
     for (op::any_op const& o : ops) {
       parallel_shape const s = p_.shapes[idx(from)];
-      int const v = p_.graph.add(o, {from});
+      node_id const v = p_.graph.add(o, {from});
       p_.meshes.push_back(mesh);
       from = p_.graph.node(v).out[0];
       parallel_result const r = parallel_rule(o, s);
@@ -49,18 +49,18 @@ class parallel_writer {
   }
   /// Value y as this shape has it: a reshard makes and drops copies as a whole. Where copies of `first` are
   /// left out and nothing else happens, it stays as it is for those who read all of them.
-  int with_copies(int y, int first, parallel_shape const& s, sharding const& mesh) {
+  value_id with_copies(value_id y, value_id first, parallel_shape const& s, sharding const& mesh) {
     i64 const have = p_.shapes[idx(y)].copy;
     if (s.copy > have) y = chain(y, {op::any_op(parallel::replicate{s.copy / have})}, mesh);
     if (y != first) p_.shapes[idx(y)] = s;
     return y;
   }
   /// Value x in this layout.
-  int bring(int x, layout const& want, sharding const& mesh) {
+  value_id bring(value_id x, layout const& want, sharding const& mesh) {
     auto& h = have_[idx(x)];
     for (held const& k : h) if (k.where == want) return k.value;
     graph_value const& v = g_.value(x);
-    int y = h.front().value;
+    value_id y = h.front().value;
     if (v.producer < 0) {                                     // one whole tensor on the host or in its home
       std::vector<op::any_op> ops;
       for (int d = 0; d < v.type.rank; ++d)
@@ -84,22 +84,22 @@ class parallel_writer {
     for (std::size_t x = 0; x < g_.values.size(); ++x) {
       graph_value const& v = g_.values[x];
       if (v.producer >= 0) continue;
-      int const y = p_.graph.append_value(v.role, v.name, v.type, v.start);
+      value_id const y = p_.graph.append_value(v.role, v.name, v.type, v.start);
       note(y, parallel_shape(v.type));
       have_[x].push_back({layout{}, y});
     }
   }
-  void put(int v, sharding const& s) {
+  void put(node_id v, sharding const& s) {
     graph_node const& n = g_.node(v);
     iteration_space const space = space_of(g_, v);
     if (int const bad = misfit(space, s); bad >= 0)
       throw error("loop '" + std::string(1, s.axes[idx(bad)].letter) + "' of " +
                       op::spell(n.op) + " cannot be split so",
                   "parallelize", "a divisor of the loop's units");
-    std::vector<int> in;
+    std::vector<value_id> in;
     for (std::size_t k = 0; k < n.in.size(); ++k)
       in.push_back(bring(n.in[k], operand_layout(space, n.letters, s, static_cast<int>(k)), s));
-    int const w = p_.graph.add(n.op, in, n.name);
+    node_id const w = p_.graph.add(n.op, in, n.name);
     graph_node& m = p_.graph.node(w);
     m.phase = n.phase;
     m.block = n.block;
@@ -126,7 +126,7 @@ class parallel_writer {
 /// node of g, and each fits its node. O(nodes * operands).
 inline parallel_graph parallelize(computation_graph const& g, std::vector<sharding> const& shardings) {
   detail::parallel_writer w(g);
-  for (int v = 0; v < g.node_count(); ++v) w.put(v, shardings[idx(v)]);
+  for (node_id v = 0; v < g.node_count(); ++v) w.put(v, shardings[idx(v)]);
   return w.take();
 }
 
@@ -135,11 +135,11 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<shardi
 /// loops).
 inline std::vector<std::string> problems(parallel_graph const& p) {
   std::vector<std::string> r;
-  for (int v = 0; v < p.graph.node_count(); ++v) {
+  for (node_id v = 0; v < p.graph.node_count(); ++v) {
     graph_node const& n = p.graph.node(v);
     std::string const where = "node " + std::to_string(v) + " " + op::spell(n.op) + ": ";
-    auto at = [&](int x) -> parallel_shape const& { return p.shapes[idx(x)]; };
-    for (int x : n.out)
+    auto at = [&](value_id x) -> parallel_shape const& { return p.shapes[idx(x)]; };
+    for (value_id x : n.out)
       for (int d = 0; d < at(x).type.rank; ++d)
         if (at(x).type.d[d].n % at(x).degree[d])
           r.push_back(where + "axis " + std::to_string(d) + " of " + spell(at(x)) + " is not divisible");

@@ -13,17 +13,18 @@ namespace detail {
 /// Follows the samples of a grown graph: `axis[x]` is the axis of value x along which they lie, -1: none.
 /// Node v reads samples one after the other if a loop that may be split runs over the axis, or a result keeps
 /// the operand's shape (batch normalisation). Returns why not, or nothing.
-inline std::string follow_samples(computation_graph const& g, int v, i64 factor, std::vector<int>& axis) {
+inline std::string follow_samples(computation_graph const& g, node_id v, i64 factor, std::vector<int>& axis) {
   graph_node const& n = g.node(v);
   iteration_space const space = space_of(g, v);
-  auto put = [&](int x, int d) {
+  auto put = [&](value_id x, int d) {
     int& at = axis[idx(x)];
     bool const fits = at < 0 || at == d;
     at = d;
     return fits;
   };
   for (int k = 0; k < n.activations; ++k) {
-    int const x = n.in[idx(k)], d = axis[idx(x)];
+    value_id const x = n.in[idx(k)];
+    int const d = axis[idx(x)];
     if (d < 0) continue;
     bool looped = false;
     for (node_loop const& l : space.loops) {
@@ -33,7 +34,7 @@ inline std::string follow_samples(computation_graph const& g, int v, i64 factor,
         if (l.out[p] >= 0 && !put(n.out[p], l.out[p])) return "its result has samples along two axes";
     }
     bool kept = false;
-    for (int y : n.out)
+    for (value_id y : n.out)
       if (!looped && g.type(y) == g.type(x)) kept = put(y, d) || kept;
     if (!looped && !kept)
       return "it does not take samples one after the other along axis " + std::to_string(d) + " of operand " +
@@ -72,7 +73,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     if (too_large(v.type))
       throw error("input '" + v.name + "' of shape " + op::spell(v.type), "rebatch", "at most 2^48 elements");
   }
-  for (int v = 0; v < g.node_count(); ++v) {
+  for (node_id v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     auto refuse = [&](std::string const& why) {
       throw error("operator " + op::spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") +
@@ -82,7 +83,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     if (detail::running_statistics_of(g, n) >= 0)
       refuse("statistics are kept for this batch; rebatch comes before with_running_statistics");
     core::pool<shape> in;
-    for (int x : n.in) in.push(g.type(x));
+    for (value_id x : n.in) in.push(g.type(x));
     op::inference const r = op::infer_results(n.op, in.view(), n.activations);
     if (!r.ok()) refuse(std::string(r.rule) + ": " + op::spell(r.out[0]) + ", " + op::spell(r.out[1]));
     op::weight_list const w = n.op.op->weights(n.op.attr, {in.begin(), n.activations});

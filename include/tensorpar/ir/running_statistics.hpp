@@ -16,16 +16,16 @@ namespace detail {
 /// Statistics that a batch norm takes: their value, which a `channel_moments` makes, and "<normalize's
 /// name>.moments".
 struct taken_moments {
-  int value;
+  value_id value;
   std::string name;
 };
 /// All of the forward pass; where several operators take the same ones, by the name of the first.
 inline std::vector<taken_moments> moments_taken(computation_graph const& g) {
   std::vector<taken_moments> r;
-  std::set<int> seen;
+  std::set<value_id> seen;
   for (graph_node const& n : g.nodes) {
     if (!n.op.is<op::normalize>() || n.phase != step_phase::forward || n.recomputed) continue;
-    int const p = g.value(n.in[1]).producer;
+    node_id const p = g.value(n.in[1]).producer;
     if (p >= 0 && g.node(p).op.is<op::channel_moments>() && seen.insert(n.in[1]).second)
       r.push_back({n.in[1], n.name.empty() ? n.name : n.name + ".moments"});
   }
@@ -43,17 +43,17 @@ inline void require_own_names(std::vector<taken_moments> const& all, std::set<st
   }
 }
 /// How many elements the sums of such a value run over: those of a channel.
-inline i64 summed_elements(computation_graph const& g, int moments) {
+inline i64 summed_elements(computation_graph const& g, value_id moments) {
   shape const& x = g.type(g.node(g.value(moments).producer).in[0]);
   return x.elements() / x.d[1].n;
 }
 /// The parameter that a normalize takes its statistics from, as `with_running_statistics` makes it, or -1.
-inline int running_statistics_of(computation_graph const& g, graph_node const& n) {
+inline value_id running_statistics_of(computation_graph const& g, graph_node const& n) {
   if (!n.op.is<op::normalize>()) return -1;
-  int const p = g.value(n.in[1]).producer;
+  node_id const p = g.value(n.in[1]).producer;
   if (p < 0 || !g.node(p).op.is<scale>()) return -1;
-  int const x = g.node(p).in[0];
-  return g.value(x).role == value_role::parameter ? x : -1;
+  value_id const x = g.node(p).in[0];
+  return g.value(x).role == value_role::parameter ? x : value_id();
 }
 
 }  // namespace detail
@@ -88,7 +88,7 @@ inline computation_graph with_running_statistics(computation_graph g) {
   detail::require_own_names(all, std::move(values), "with_running_statistics");
   for (detail::taken_moments const& m : all) {
     op::any_op times(scale{static_cast<double>(detail::summed_elements(g, m.value))});
-    int const kept = g.add_parameter(m.name, g.type(m.value), op::init::zeros);
+    value_id const kept = g.add_parameter(m.name, g.type(m.value), op::init::zeros);
     graph_node& n = g.node(g.value(m.value).producer);
     times.at = n.op.at;
     n.op = times;
@@ -102,10 +102,10 @@ inline computation_graph with_running_statistics(computation_graph g) {
 /// each micro-batch.
 inline std::vector<std::string> moments_in(computation_graph const& g) {
   std::vector<std::string> r;
-  std::set<int> taken;
+  std::set<value_id> taken;
   for (graph_node const& n : g.nodes) if (n.op.is<op::normalize>()) taken.insert(n.in[1]);
   for (graph_port const& o : g.outputs) {
-    int const p = g.value(o.value).producer;
+    node_id const p = g.value(o.value).producer;
     bool const own = p >= 0 && g.node(p).op.is<op::channel_moments>() && taken.contains(o.value) &&
                      o.name.ends_with(".moments");
     if (own && std::find(r.begin(), r.end(), o.name) == r.end()) r.push_back(o.name);

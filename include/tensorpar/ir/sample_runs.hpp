@@ -60,7 +60,7 @@ inline sample_axis samples_in_order(sample_axis const& from, shape const& s, sha
 }
 
 /// Loops take the samples of operand k along, each to at most one axis of the result.
-inline sample_axis samples_by_loops(computation_graph const& g, int v, iteration_space const& space,
+inline sample_axis samples_by_loops(computation_graph const& g, node_id v, iteration_space const& space,
                                     std::size_t k, std::size_t p, sample_axis const& from) {
   graph_node const& n = g.node(v);
   shape const &s = g.type(n.in[k]), &to = g.type(n.out[p]);
@@ -82,7 +82,7 @@ inline sample_axis samples_by_loops(computation_graph const& g, int v, iteration
   return found ? r : no_telling;
 }
 
-inline sample_axis samples_of_result(computation_graph const& g, int v, iteration_space const& space,
+inline sample_axis samples_of_result(computation_graph const& g, node_id v, iteration_space const& space,
                                      std::size_t k, std::size_t p, sample_axis const& from, bool one) {
   graph_node const& n = g.node(v);
   shape const &s = g.type(n.in[k]), &to = g.type(n.out[p]);
@@ -116,10 +116,10 @@ inline std::vector<sample_run> sample_runs(computation_graph const& g) {
       at[x] = detail::samples_along(v.type, 0, v.type.d[0].n);
       samples = detail::gcd(samples, v.type.d[0].n);
     }
-  for (int v = 0; v < g.node_count(); ++v) {
+  for (node_id v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     bool any = false;
-    for (int x : n.in) any = any || at[idx(x)].where.run != sample_run::none;
+    for (value_id x : n.in) any = any || at[idx(x)].where.run != sample_run::none;
     if (!any) continue;
     iteration_space const space = space_of(g, v);
     for (std::size_t p = 0; p < n.out.size(); ++p) {

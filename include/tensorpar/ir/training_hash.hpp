@@ -15,8 +15,8 @@ inline u64 training_hash(training_graph const& t) {
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
     h.add(n.op.hash()).add(n.in.size()).add(n.out.size());
-    for (int x : n.in) h.add(x);
-    for (int x : n.out) h.add(x);
+    for (value_id x : n.in) h.add(int{x});
+    for (value_id x : n.out) h.add(int{x});
   }
   for (std::size_t x = 0; x < t.gradient.size(); ++x) {
     graph_value const& v = t.graph.values[x];

@@ -15,7 +15,7 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
   computation_graph const& g = t.graph;
   // an expanded graph holds its micro-batches
   int const held = t.losses.empty() ? 1 : static_cast<int>(t.losses.size());
-  int const last = t.loss < 0 ? -1 : g.value(t.loss).producer;
+  node_id const last = t.loss < 0 ? node_id() : g.value(t.loss).producer;
   bool found = false, updates = false;
   op::any_op clip;
   for (int v = t.forward_nodes; v < g.node_count(); ++v) {

@@ -87,7 +87,7 @@ class derivation_tree {
         value.push_back(it->second);
         continue;
       }
-      std::vector<int> in;
+      std::vector<value_id> in;
       std::vector<ir::parallel_shape> operands;
       for (int x : n.in) {
         in.push_back(value[idx(x)]);

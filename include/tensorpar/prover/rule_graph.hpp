@@ -15,9 +15,9 @@ std::optional<rewrite::sharding_graph> graph_of_side(rewrite::pattern_graph cons
                                           std::vector<ir::parallel_shape> const& tensors,
                                           Declare const& declare) {
   rewrite::sharding_graph s;
-  std::vector<int> variable;
-  std::vector<std::vector<int>> made;
-  auto lie = [&](int value, ir::parallel_shape where) {
+  std::vector<value_id> variable;
+  std::vector<std::vector<value_id>> made;
+  auto lie = [&](value_id value, ir::parallel_shape where) {
     where.type = s.graph.type(value);
     s.shapes.push_back(std::move(where));
   };
@@ -26,7 +26,7 @@ std::optional<rewrite::sharding_graph> graph_of_side(rewrite::pattern_graph cons
     lie(variable.back(), tensors[x]);
   }
   for (std::size_t i = 0; i < side.nodes.size(); ++i) {
-    std::vector<int> in;
+    std::vector<value_id> in;
     std::vector<ir::parallel_shape> operands;
     for (rewrite::pattern_value v : side.nodes[i].in) {
       in.push_back(rewrite::detail::value_of(v, variable, made));

@@ -97,7 +97,7 @@ inline core::json report_data(training_graph const& t, plan_summary const& s, pr
   for (task const& x : q.tasks) {
     bool const known = x.node >= 0 && x.node < g.node_count();
     int const phase = x.kind != task_kind::compute ? 3 : known ? static_cast<int>(g.node(x.node).phase) : 0;
-    tasks.push_back({x.name, phase, served(g, x)});
+    tasks.push_back({x.name, phase, int{served(g, x)}});
   }
   for (operator_summary const& o : s.operators) {
     graph_node const& n = g.node(o.node);

@@ -131,8 +131,8 @@ inline std::vector<int> sharding_devices(ir::sharding const& s) {
   return d;
 }
 /// The forward operator that a task works for, or -1.
-inline int served(computation_graph const& g, task const& t) {
-  return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin;
+inline node_id served(computation_graph const& g, task const& t) {
+  return t.node < 0 || t.node >= g.node_count() ? node_id() : g.node(t.node).origin;
 }
 
 /// Whether a task is a reshard, counted once: of an exchange in two halves the one that sends.

@@ -167,15 +167,17 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
   if (r.target.nodes.size() == 1)
     for (int v : m.node) if (place < 0 || g.node(v).place < place) place = g.node(v).place;
   for (std::size_t i = 0; i < r.target.nodes.size(); ++i) {
-    std::vector<int> in;
+    std::vector<value_id> in;
     for (pattern_value v : r.target.nodes[i].in)
-      in.push_back(v.node < 0 ? m.tensor[idx(v.slot)] : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
+      in.push_back(v.node < 0 ? value_id(m.tensor[idx(v.slot)])
+                              : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
     result.added.push_back(g.add(ops[i], std::move(in), made[i], {}, place));
   }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     pattern_value const v = r.target.outputs[k];
     g.redirect(outputs[k],
-               v.node < 0 ? m.tensor[idx(v.slot)] : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
+               v.node < 0 ? value_id(m.tensor[idx(v.slot)])
+                          : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
   }
   for (std::size_t i = r.source.nodes.size(); i-- > 0;)   // readers before what they read
     if (int const v = m.node[i]; g.node(v).alive && g.unused(v)) {

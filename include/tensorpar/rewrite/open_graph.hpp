@@ -57,7 +57,7 @@ class open_graph {
   struct node_info {
     op::any_op op;
     std::string name;
-    std::vector<int> in, out;
+    std::vector<value_id> in, out;
     bool alive = true;
     int place = 0;                       // in the order of the closed graph, where others do not come first
   };
@@ -96,7 +96,7 @@ class open_graph {
 
   /// Appends a node. Precondition: `results` is what its operands' shardings give. Returns its number, which
   /// is its place too where none is given.
-  int add(op::any_op o, std::vector<int> in, std::vector<ir::parallel_shape> const& results,
+  int add(op::any_op o, std::vector<value_id> in, std::vector<ir::parallel_shape> const& results,
           std::string name = {}, int place = -1) {
     int const v = node_count();
     node_info n{o, std::move(name), std::move(in), {}, true, place < 0 ? v : place};
@@ -116,7 +116,7 @@ class open_graph {
   void redirect(int from, int to) {
     if (from == to) return;
     for (int v : value(from).users) {
-      for (int& x : nodes_[idx(v)].in) if (x == from) x = to;
+      for (value_id& x : nodes_[idx(v)].in) if (x == from) x = to;
       at(to).users.push_back(v);
     }
     std::sort(at(to).users.begin(), at(to).users.end());
@@ -178,7 +178,7 @@ class open_graph {
       std::pop_heap(ready.begin(), ready.end(), std::greater<>());
       int const v = ready.back().second;
       ready.pop_back();
-      std::vector<int> in;
+      std::vector<value_id> in;
       for (int x : node(v).in) in.push_back(number[idx(x)]);
       int const w = g.graph.add(node(v).op, std::move(in), node(v).name);
       if (numbers) (*numbers)[idx(v)] = w;

@@ -118,7 +118,7 @@ class lowering {
   [[gnu::noinline, gnu::cold]] void one(int v, i64 repetition) {
     model_node const& n = g_.nodes[v];
     std::string name = name_of_node(n, repetition);
-    std::vector<int> in;
+    std::vector<value_id> in;
     for (int i = 0; i < n.operand_count; ++i) {
       int const x = g_.operands[n.in0 + i];
       // the operator's own weight

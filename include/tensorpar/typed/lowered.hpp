@@ -9,8 +9,8 @@ namespace tensorpar {
 
 // Found by argument-dependent lookup; see operator_graph.
 inline op::any_op const& op_of(computation_graph const& g, int v) { return g.node(v).op; }
-inline std::vector<int> const& operands(computation_graph const& g, int v) { return g.node(v).in; }
-inline std::vector<int> const& results(computation_graph const& g, int v) { return g.node(v).out; }
+inline std::vector<value_id> const& operands(computation_graph const& g, int v) { return g.node(v).in; }
+inline std::vector<value_id> const& results(computation_graph const& g, int v) { return g.node(v).out; }
 inline int value_count(computation_graph const& g) { return static_cast<int>(g.values.size()); }
 inline shape const& type_of(computation_graph const& g, int x) { return g.type(x); }
 inline bool is_parameter(computation_graph const& g, int x) {

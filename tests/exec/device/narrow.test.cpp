@@ -201,7 +201,7 @@ TEST_CASE("every operator of the library but attention in parts, and what its de
   for (sample const& s : forward_samples()) {
     if (!narrow_teams::supports_narrow(s.op)) continue;
     computation_graph g;
-    std::vector<int> operands;
+    std::vector<value_id> operands;
     auto const own = [&](char const* name) { return name + std::to_string(g.values.size()); };
     for (shape const& x : s.in)
       operands.push_back(is_integer(x.type) ? g.add_input(own("i"), x) : g.add_parameter(own("p"), x, op::init::normal_02));

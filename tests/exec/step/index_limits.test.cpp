@@ -31,7 +31,7 @@ computation_graph random_flow(std::mt19937& draw, std::set<std::string>& drawn) 
                               reshape{0, 2, {s.elements(), 1}}, concat{a}, concat{a}, parallel::partition{0, 1}, parallel::combine{0, 1},
                               parallel::replicate{1}, unslice_axis{a, begin, begin + 4}};
     op::any_op const& o = choices[static_cast<std::size_t>(any(static_cast<int>(std::size(choices))))];
-    std::vector<int> in{x};
+    std::vector<value_id> in{x};
     if (o.is<concat>()) in.push_back(values[static_cast<std::size_t>(any(static_cast<int>(values.size())))]);
     try {
       for (int y : g.node(g.add(o, in)).out) values.push_back(y);

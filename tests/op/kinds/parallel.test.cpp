@@ -37,8 +37,8 @@ op::any_op derivative(op::any_op const& o) {
   r.of = shape{8, 4};
   o.op->derive(o.attr, r);
   REQUIRE(r.emitted.size() == 1);
-  CHECK(r.taken == std::vector<int>{2});
-  CHECK(r.given == std::vector<int>{3});
+  CHECK(r.taken == std::vector<value_id>{2});
+  CHECK(r.given == std::vector<value_id>{3});
   recorder nobody;
   nobody.want = false;
   o.op->derive(o.attr, nobody);

@@ -15,7 +15,7 @@ using namespace tensorpar;
 using namespace tensorpar::search;
 
 namespace {
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in) {
   return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
 }
 computation_graph layers(i64 batch, i64 width, int n) {

@@ -36,7 +36,7 @@ TEST_CASE("nested forks: a chain and forks one after another have none") {
   CHECK_FALSE(search::detail::has_nested_forks(g));
   computation_graph n;                                                       // not series-parallel: a, b; c = a + b, d = a; c + d, b + d
   int const i = n.add_input("x", {dim(4), dim(4)});
-  auto const one = [&](auto const& op, std::vector<int> in) { return n.node(n.add(op, std::move(in))).out[0]; };
+  auto const one = [&](auto const& op, std::vector<value_id> in) { return n.node(n.add(op, std::move(in))).out[0]; };
   int const s = one(relu{}, {i}), a = one(relu{}, {s}), b = one(gelu{}, {s}), c = one(add{}, {a, b}), d = one(relu{}, {a});
   one(add{}, {one(add{}, {c, d}), one(add{}, {b, d})});
   CHECK(search::detail::has_nested_forks(n));
@@ -46,7 +46,7 @@ TEST_CASE("nested forks: a fork of many branches is searched as forks of forks")
   for (int n : {2, 32, 33, 100}) {
     computation_graph g;
     int const x = g.add_input("x", {dim(4), dim(4)}), begin = g.node(g.add(relu{}, {x})).out[0];
-    std::vector<int> ends;
+    std::vector<value_id> ends;
     for (int i = 0; i < n; ++i) ends.push_back(g.node(g.add(relu{}, {begin})).out[0]);
     g.add_output("y", g.node(g.add(concat{1}, ends)).out[0]);
     CHECK(search::detail::has_nested_forks(g) == (n > 32));

@@ -16,7 +16,7 @@ using namespace tensorpar::peers;
 
 namespace {
 
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
+value_id apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 
@@ -184,11 +184,12 @@ TEST_CASE("search: branches that were priced side by side run side by side, forw
     for (int per : {1, 2}) {
       i64 const rows = 2048;
       computation_graph g;
-      int ends[2];
-      int before = fork ? g.add_input("x", shape{dim(rows), dim(512)}) : -1;
+      value_id ends[2];
+      value_id before;
+      if (fork) before = g.add_input("x", shape{dim(rows), dim(512)});
       if (fork) before = apply(g, relu{}, {apply(g, linear{512}, {before})});
-      for (int& e : ends) {
-        int x = fork ? before : g.add_input(&e == ends ? "user" : "item", shape{dim(rows), dim(512)});
+      for (value_id& e : ends) {
+        value_id x = fork ? before : g.add_input(&e == ends ? "user" : "item", shape{dim(rows), dim(512)});
         for (int k = 0; k < 2; ++k) x = apply(g, relu{}, {apply(g, linear{1024}, {x})});
         e = apply(g, linear{64}, {x});
       }
@@ -216,10 +217,11 @@ TEST_CASE("search: branches beside each other do not wait for each other's excha
   for (auto const& c : all) {
     CAPTURE(c.towers);
     computation_graph g;
-    int const shared = c.fork ? apply(g, relu{}, {apply(g, linear{c.width}, {g.add_input("x", shape{dim(c.rows), dim(c.width)})})}) : -1;
-    std::vector<int> ends;
+    value_id shared;
+    if (c.fork) shared = apply(g, relu{}, {apply(g, linear{c.width}, {g.add_input("x", shape{dim(c.rows), dim(c.width)})})});
+    std::vector<value_id> ends;
     for (int t = 0; t < c.towers; ++t) {
-      int x = c.fork ? shared : g.add_input("x" + std::to_string(t), shape{dim(c.rows), dim(c.width)});
+      value_id x = c.fork ? shared : g.add_input("x" + std::to_string(t), shape{dim(c.rows), dim(c.width)});
       for (int k = 0; k < c.layers; ++k) x = apply(g, relu{}, {apply(g, linear{c.width}, {x})});
       ends.push_back(x);
     }

@@ -27,7 +27,7 @@ u64 const joins = core::name_hash(concat::name), products = core::name_hash(line
 /// n embeddings side by side, and a product of all of them.
 computation_graph tables(int n) {
   computation_graph g;
-  std::vector<int> e;
+  std::vector<value_id> e;
   for (int t = 0; t < n; ++t) {
     int const i = g.add_input("i" + std::to_string(t), shape{12, 2}.of(dtype::i32));
     int const width = 4 + 2 * (t % 2), table = g.add_parameter("t" + std::to_string(t), {40, width}, op::init::normal_02);

@@ -26,7 +26,7 @@ namespace {
 computation_graph drawn(std::mt19937& draw) {
   computation_graph g;
   auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
-  auto const put = [&](op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  auto const put = [&](op::any_op const& o, std::vector<value_id> in) { return g.node(g.add(o, std::move(in))).out[0]; };
   i64 const rows = 4 << below(4);
   std::vector<int> values{g.add_input("x", {dim(rows), 8}), g.add_parameter("p", {dim(rows), 8}, op::init::ones)}, weights;
   for (int i = 0; i < 3; ++i) weights.push_back(g.add_parameter("w" + std::to_string(i), {8, 8}, op::init::fan_in));
@@ -273,7 +273,7 @@ TEST_CASE("bad input is refused as by optimize") {
 TEST_CASE("what follows a loss is in the last part, and outputs where a network is cut stay") {
   computation_graph g;
   auto const put = [&](op::any_op const& o,
-      std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0]; };
+      std::vector<value_id> in) { return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0]; };
   int x = g.add_input("x", {8, 8});
   for (int k = 0; k < 4; ++k) {
     x = put(linear{8, false}, {x});

@@ -101,7 +101,7 @@ TEST_CASE("each operator on inputs: the axes that grow with the inputs, or a ref
   for (unsigned seed = 1; seed <= static_cast<unsigned>(test_effort::cases(8)); ++seed)
     for (tests::operator_sample const& s : tests::operator_samples(seed)) {
       computation_graph g;
-      std::vector<int> in;
+      std::vector<value_id> in;
       bool equal = true;
       i64 samples = 0;
       for (shape const& t : s.in) {

@@ -18,7 +18,7 @@ std::vector<rewrite::rule const*> const& shipped() {
 rewrite::rule read(char const* text) { return parse_rule(text, rewrite::standard_vocabulary(), "test"); }
 struct built {
   computation_graph g;
-  int put(op::any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; }
+  int put(op::any_op const& o, std::vector<value_id> in) { return g.node(g.add(o, std::move(in))).out[0]; }
 };
 }  // namespace
 

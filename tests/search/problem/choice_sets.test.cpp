@@ -52,7 +52,7 @@ training_graph step_of(computation_graph const& g, int micro) {
   o.micro_batches = micro;
   return differentiate(g, o);
 }
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in) {
   return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
 }
 /// Gradients that an operator makes and another one's update reads: of a parameter that is added to an activation, of two such parameters,

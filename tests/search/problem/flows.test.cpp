@@ -13,7 +13,7 @@ namespace {
 computation_graph chain(bool shared) {
   computation_graph g;
   int x = g.add_input("x", {8, 4});
-  int const w = g.add_parameter("w", {4, 4}, op::init::fan_in);
+  value_id const w = g.add_parameter("w", {4, 4}, op::init::fan_in);
   for (int k = 0; k < 3; ++k)
     x = g.node(g.add(linear{4, false}, {x, k == 0 || shared ? w
                                         : g.add_parameter("w" + std::to_string(k), {4, 4}, op::init::fan_in)})).out[0];

@@ -58,7 +58,7 @@ bool is_cut(computation_graph const& g, int c) {
 computation_graph stack_of_blocks() {
   computation_graph g;
   int x = g.add_input("x", {4, 6, 8});
-  auto put = [&](op::any_op const& o, std::vector<int> in) {
+  auto put = [&](op::any_op const& o, std::vector<value_id> in) {
     return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0];
   };
   x = put(linear{8}, {x});
@@ -81,7 +81,7 @@ computation_graph shared_weight() {
 /// An operator that three read, an output where it is cut, and operators after the loss.
 computation_graph outputs_and_readers() {
   computation_graph g;
-  auto put = [&](op::any_op const& o, std::vector<int> in) {
+  auto put = [&](op::any_op const& o, std::vector<value_id> in) {
     return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0];
   };
   int x = put(linear{8}, {g.add_input("x", {4, 8})});

@@ -71,22 +71,22 @@ recipe towers(u64 seed) {
   r.nodes.push_back({ends, -1, false});
   return r;
 }
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in) {
   return g.node(g.add_with_weights(o, std::move(in), {})).out[0];
 }
 enum class joined { at_once, as_tree, in_a_row };
 /// So many layers of one input, of one width or of five, and what joins them.
 computation_graph fan(int branches, joined how, bool alike) {
   computation_graph g;
-  int const x = g.add_input("x", shape{dim(32), dim(64)}), h = apply(g, linear{64}, {x});
-  std::vector<int> ends;
+  value_id const x = g.add_input("x", shape{dim(32), dim(64)}), h = apply(g, linear{64}, {x});
+  std::vector<value_id> ends;
   for (int i = 0; i < branches; ++i) {
     ends.push_back(apply(g, relu{}, {apply(g, linear{alike ? 64 : 64 * (1 + i % 5)}, {h})}));
     if (!alike) ends.back() = apply(g, linear{64}, {ends.back()});
   }
   if (how == joined::at_once) ends = {apply(g, concat{1}, ends), x};
   while (how != joined::at_once && ends.size() > 1) {
-    std::vector<int> next;
+    std::vector<value_id> next;
     std::size_t i = 0;
     for (; i + 1 < ends.size() && (how == joined::as_tree || i == 0); i += 2) next.push_back(apply(g, add{}, {ends[i], ends[i + 1]}));
     next.insert(next.end(), ends.begin() + static_cast<std::ptrdiff_t>(i), ends.end());

@@ -13,7 +13,7 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 

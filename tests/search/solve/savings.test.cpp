@@ -13,7 +13,7 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-int apply(computation_graph& g, op::any_op const& o, std::vector<int> in, std::string name = {}) {
+int apply(computation_graph& g, op::any_op const& o, std::vector<value_id> in, std::string name = {}) {
   return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
 }
 machine four() { return make_cluster("2 x 2", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, 4, 2, {"in", 2, 1e-6, 1e10}, {"out", 4, 1e-5, 1e9}); }

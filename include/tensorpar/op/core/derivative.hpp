@@ -1,6 +1,7 @@
 // tensorpar/op/core/derivative.hpp - how an operator states its derivative without knowing any graph
 #pragma once
 #include <initializer_list>
+#include <tensorpar/core/ids.hpp>
 #include <tensorpar/op/core/shape.hpp>
 
 namespace tensorpar::op {
@@ -12,7 +13,7 @@ struct any_op;
 /// Law: for every wanted operand i, give(i, t) is called at most once with type(t) fitting type(operand(i)).
 class gradient_builder {
  public:
-  using tensor = int;
+  using tensor = value_id;
   virtual ~gradient_builder() = default;
   virtual int operands() const = 0;                       // activations and weights together
   virtual tensor operand(int i) const = 0;

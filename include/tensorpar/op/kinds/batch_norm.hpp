@@ -94,7 +94,8 @@ struct normalize {
     shape const x = g.type(g.operand(0));
     bool const all_fixed = !g.wanted(1) && !g.wanted(2) && !g.wanted(3);
     auto const sums =
-        all_fixed ? -1 : g.emit(normalize_sums{eps}, {g.gradient(0), g.operand(0), g.operand(1)});
+        all_fixed ? decltype(g.gradient(0))()
+                  : g.emit(normalize_sums{eps}, {g.gradient(0), g.operand(0), g.operand(1)});
     if (g.wanted(0)) g.give(0, g.emit(normalize_grad_x{eps}, {g.gradient(0), g.operand(1), g.operand(2)}));
     if (g.wanted(1))
       g.give(1, g.emit(normalize_grad_moments{eps, x.elements() / x.d[1].n},

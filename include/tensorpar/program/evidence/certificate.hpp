@@ -106,15 +106,15 @@ inline void check_kind(training_graph const& t, plan const& p, program const& q,
   if (!out.empty()) return;
   replay(t, p, q, known, out).run(true);
   check_memory(t.graph, p, q, out, device);
-  i64 const need = q.arena[z(device)];
+  i64 const need = q.arena[idx(device)];
   for (int d : members) {
     if (d == device || out.full()) continue;
     if (i64 const room = p.cluster.kind_of(d).memory; need > room)
       out.add({fault::memory, -1, -1, d, -1,
                sentence("device ", d, " needs ", need, " bytes, has ", room, ": ", need - room, " too few")});
-    if (!p.peak_bytes.empty() && p.peak_bytes[z(d)] != need)
+    if (!p.peak_bytes.empty() && p.peak_bytes[idx(d)] != need)
       out.add({fault::peak, -1, -1, d, -1,
-               sentence("device ", d, " takes ", need, " bytes, the plan predicts ", p.peak_bytes[z(d)])});
+               sentence("device ", d, " takes ", need, " bytes, the plan predicts ", p.peak_bytes[idx(d)])});
   }
 }
 

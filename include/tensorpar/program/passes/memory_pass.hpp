@@ -46,7 +46,9 @@ class recomputation {
       if (reads) for (int x : n.in) if (recomputed(x)) wanted_[idx(x)] = 1;
     }
   }
-  void read_copies(graph_node& n) const { for (int& x : n.in) if (again_[idx(x)] >= 0) x = again_[idx(x)]; }
+  void read_copies(graph_node& n) const {
+    for (value_id& x : n.in) if (again_[idx(x)] >= 0) x = again_[idx(x)];
+  }
   void append(graph_node n) {
     int const id = r_.graph.node_count();
     for (int y : n.out) r_.graph.value(y).producer = id;
@@ -60,7 +62,7 @@ class recomputation {
       n.origin = u;
       n.recomputed = n.refetch_operands = true;
       read_copies(n);
-      for (int& y : n.out) {
+      for (value_id& y : n.out) {
         graph_value x = t_.graph.value(y);
         x.name.clear();
         again_[idx(y)] = static_cast<int>(r_.graph.values.size());

@@ -64,7 +64,7 @@ class pipeline_expander {
   }
 
   /// Old node v of stage s on micro-batch j, reading new values.
-  int copy_node(int v, int s, int j, std::vector<int> operands, std::vector<std::vector<int>>& results) {
+  int copy_node(int v, int s, int j, std::vector<value_id> operands, std::vector<std::vector<int>>& results) {
     int const id = out().node_count();
     graph_node n = of(s).graph.node(v);
     bool const update = n.phase == step_phase::update;
@@ -77,7 +77,7 @@ class pipeline_expander {
     if (n.phase == step_phase::forward && phase_ == step_phase::forward) n.origin = id;
     else if (n.origin >= 0) n.origin = node_[idx(n.origin)][idx(update ? 0 : j)];
     if (!update) n.phase = phase_;
-    std::vector<int> const old = std::move(n.out);
+    std::vector<value_id> const old = std::move(n.out);
     n.out.clear();
     for (std::size_t k = 0; k < old.size(); ++k) {
       graph_value x = of(s).graph.value(old[k]);
@@ -137,7 +137,7 @@ class pipeline_expander {
     for (i64 i = first + 1; i < end; ++i) sum = added_view(add{}, {sum, value_[idx(x)][idx(i)]}, "sum", s, j);
     return it->second = sum;
   }
-  int added_view(op::any_op op, std::vector<int> const& in, char const* name, int s, int j) {
+  int added_view(op::any_op op, std::vector<value_id> const& in, char const* name, int s, int j) {
     int const id = out().add(std::move(op), in, name + ("#" + std::to_string(j)));
     place_view(id, s, j);
     return out().node(id).out.front();
@@ -175,7 +175,7 @@ class pipeline_expander {
     auto const [it, fresh] = view_.insert({{x, joins ? s : -2, size(s), j}, 0});
     if (!fresh) return it->second;
     int const where = joins ? s : p, part = joins ? j : static_cast<int>(j / times);
-    std::vector<int> from;
+    std::vector<value_id> from;
     if (joins) for (i64 i = 0; i < times; ++i) from.push_back(value_[idx(x)][idx(j * times + i)]);
     else from.push_back(value_[idx(x)][idx(part)]);
     i64 const length = b.d[axis].n;
@@ -204,7 +204,7 @@ class pipeline_expander {
       for (int x : any().graph.node(v).in)
         if (read_again(x, s) && again_[idx(x)].empty()) compute_again(any().graph.value(x).producer);
     for (int j = 0; j < count(s); ++j) {
-      std::vector<int> in;
+      std::vector<value_id> in;
       for (int x : any().graph.node(v).in) in.push_back(need(x, v, s, j, phase_ != step_phase::forward));
       int const id = copy_node(v, s, j, std::move(in), value_);
       if (phase_ == step_phase::forward) {
@@ -227,7 +227,7 @@ class pipeline_expander {
     int const s = steps_.stage[idx(v)];
     for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[idx(x)].empty(); }))
       for (int j = 0; j < count(s); ++j) {
-        std::vector<int> in;
+        std::vector<value_id> in;
         for (int x : g.node(u).in) in.push_back(need(x, u, s, j, true));
         int const id = copy_node(u, s, j, std::move(in), again_);
         out().node(id).origin = node_[idx(u)][idx(j)];
@@ -272,7 +272,7 @@ class pipeline_expander {
     for (int v = t.forward_nodes; v < t.graph.node_count(); ++v) {
       graph_node const& n = t.graph.node(v);
       if (n.phase != step_phase::update) continue;
-      std::vector<int> in;
+      std::vector<value_id> in;
       for (int x : n.in) {
         int const p = t.graph.value(x).producer;
         in.push_back(p >= 0 && t.graph.node(p).phase == step_phase::backward ? total(x) : value_[idx(x)][0]);
@@ -315,7 +315,7 @@ class pipeline_expander {
       if (t.graph.values[x].role == value_role::parameter && t.gradient[x] >= 0)
         r_.graph.gradient[idx(value_[x][0])] = total(t.gradient[x]);
     r_.graph.expanded_from = ir::training_hash(t);
-    r_.graph.losses = value_[idx(t.loss)];
+    r_.graph.losses.assign(value_[idx(t.loss)].begin(), value_[idx(t.loss)].end());
     r_.graph.loss = r_.graph.losses.front();
     for (graph_port const& o : forward_.outputs)
       for (int y : value_[idx(o.value)]) out().append_output(o.name, y);

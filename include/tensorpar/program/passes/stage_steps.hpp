@@ -32,7 +32,7 @@ struct stage_steps {
     pipeline const& pipe = p.pipeline;
     stage = tensorpar::detail::stages_of_operators(forward.node_count(), p);
     int const y = forward.output(loss);
-    int const last = y < 0 ? -1 : forward.value(y).producer;
+    node_id const last = y < 0 ? node_id() : forward.value(y).producer;
     bool const several = last >= 0 && pipe.mini_batch > pipe.unit;
     reduction = y < 0 ? p.reduction : ir::reduction_of(forward, y, p.reduction, several, true);
     for (pipeline_stage const& s : pipe.stages) {
@@ -78,7 +78,7 @@ struct stage_steps {
           stage[idx(a)] == stage[idx(v)])
         continue;
       auto const before = summed.find(a);
-      int const origin = before != summed.end() ? before->second.first : g.node(a).origin;
+      node_id const origin = before != summed.end() ? node_id(before->second.first) : g.node(a).origin;
       std::string const& theirs = before != summed.end() ? before->second.second : g.node(a).letters;
       if (origin < 0) continue;
       stage[idx(v)] = stage[idx(a)];

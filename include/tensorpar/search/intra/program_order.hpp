@@ -131,7 +131,7 @@ struct step_passes {
           t.graph.value(q.buffers[idx((x.in.empty() ? x.out : x.in).front())].value)
               .producer;
       std::map<int, double>& after = pass.after[idx(v)];
-      if (auto const at = after.find(p < 0 ? -1 : origin(p)); at != after.end()) at->second += s;
+      if (auto const at = after.find(p < 0 ? node_id() : origin(p)); at != after.end()) at->second += s;
     }
   }
 };

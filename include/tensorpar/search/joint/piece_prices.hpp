@@ -119,10 +119,10 @@ template <cost::cost_model M> class piece_prices {
   /// Stand-ins for what comes after: the gradient of `last` comes from them. They are not part of the price.
   void end_with_loss(computation_graph& h, int last, int readers) const {
     if (!readers) return;
-    int const y = h.node(last).out[0];
-    std::vector<int> losses;
+    value_id const y = h.node(last).out[0];
+    std::vector<value_id> losses;
     for (int i = 0; i < readers; ++i) {
-      int const target = h.append_value(value_role::input, "what comes after", h.type(y));
+      value_id const target = h.append_value(value_role::input, "what comes after", h.type(y));
       losses.push_back(h.node(h.add(mean_squared_error{}, {y, target})).out[0]);
     }
     std::erase_if(h.outputs, [&](graph_port const& o) { return o.name == training_.loss; });
@@ -177,9 +177,9 @@ template <cost::cost_model M> class piece_prices {
   /// ones, and perhaps more of them, whose gradients it adds: what that takes more.
   std::vector<double> meeting(computation_graph const& h, problem const& p, piece_ends const& ends) {
     computation_graph one;
-    std::vector<int> in;
-    std::map<int, int> here;
-    for (int x : h.node(ends.anchor).in) {
+    std::vector<value_id> in;
+    std::map<value_id, value_id> here;
+    for (value_id x : h.node(ends.anchor).in) {
       graph_value const& v = h.value(x);
       auto const [at, fresh] = here.try_emplace(x, -1);
       if (fresh)

@@ -63,7 +63,7 @@ class training_flows {
     graph_value const& v = g_.value(x);
     int node = v.producer;
     if (v.role == value_role::parameter)
-      node = x < static_cast<int>(t_.home.size()) ? t_.home[idx(x)] : -1;
+      node = x < static_cast<int>(t_.home.size()) ? t_.home[idx(x)] : node_id();
     if (v.role == value_role::state) node = first_reader;
     if (v.role == value_role::input || node < 0 || g_.node(node).origin < 0) return {-1, {}};
     bool const made = v.producer >= 0;
@@ -188,7 +188,7 @@ class training_flows {
         put(key, g_.type(x));
         key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
         value_role const role = g_.value(x).role;
-        int const home = role == value_role::parameter ? t_.home[idx(x)] : -1;
+        int const home = role == value_role::parameter ? t_.home[idx(x)] : node_id();
         key.push_back(static_cast<i64>(role) * 4 + (home == f ? 1
                                                     : home >= t_.forward_nodes && g_.node(home).origin == f
                                                         ? 2

@@ -219,7 +219,7 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
                               : learns_here               ? value_role::parameter
                                                           : value_role::input;
       // anchors may read one twice
-      int const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : op::init::zeros);
+      value_id const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : op::init::zeros);
       p.value.resize(p.graph.values.size(), -1);
       p.value[idx(y)] = x;
       // what an anchor reads of a parameter that lives elsewhere is no home for its readers here
@@ -228,9 +228,9 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
       return y;
     };
     auto put = [&](int v) {
-      std::vector<int> in;
-      for (int x : g.node(v).in) {
-        int const y = here[idx(x)];
+      std::vector<value_id> in;
+      for (value_id x : g.node(v).in) {
+        value_id const y = here[idx(x)];
         in.push_back(y >= 0 ? y : leaf(x, k > 0 && v == cuts[k - 1]));
       }
       int const w = p.graph.add(g.node(v).op, std::move(in), g.node(v).name);
