@@ -99,11 +99,11 @@ inline pipedream_profile parse_pipedream(std::string_view text, std::string cons
   }
   if (g.inputs.empty()) throw error("the profile has no node", where, "at least one node");
   std::sort(ids.begin(), ids.end());
-  for (std::size_t i = 1; i < ids.size(); ++i)
-    if (ids[i].first == ids[i - 1].first)
-      throw error("the id \"" + std::string(ids[i].first) + "\" stands twice",
-                  where + ":" + std::to_string(line_of[idx(ids[i].second)]) + ":1",
-                  "one line per node");
+  using numbered_id = decltype(ids)::value_type;
+  if (auto const twice = std::ranges::adjacent_find(ids, {}, &numbered_id::first); twice != ids.end())
+    throw error("the id \"" + std::string(twice->first) + "\" stands twice",
+                where + ":" + std::to_string(line_of[idx(std::next(twice)->second)]) + ":1",
+                "one line per node");
   for (detail::profile_line x : edges) {
     x.at = 1;
     std::size_t const middle = x.text.find(" -- ");

@@ -110,11 +110,11 @@ inline profile_ids profile_node_ids(profile_value const& nodes, int n) {
     r.sorted.push_back({node["id"].integer(0, i64{1} << 53), v});
   }
   std::sort(r.sorted.begin(), r.sorted.end());
-  for (std::size_t i = 1; i < r.sorted.size(); ++i)
-    if (r.sorted[i].first == r.sorted[i - 1].first) {
-      profile_value const node = nodes[r.sorted[i].second];
-      node["id"].fail("the id " + std::to_string(r.sorted[i].first) + " stands twice", "one node per id");
-    }
+  auto const twice = std::ranges::adjacent_find(r.sorted, {}, &std::pair<i64, int>::first);
+  if (twice != r.sorted.end()) {
+    profile_value const node = nodes[std::next(twice)->second];
+    node["id"].fail("the id " + std::to_string(twice->first) + " stands twice", "one node per id");
+  }
   return r;
 }
 
