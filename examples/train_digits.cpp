@@ -24,7 +24,7 @@
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/text.hpp>
-#include <tensorpar/search/intra/optimize.hpp>
+#include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 #include "digits.hpp"
@@ -66,12 +66,20 @@ std::string number(char const* format, double x) {
   return b;
 }
 
-/// Another assignment of shardings, unrolled and simulated like the chosen one.
-tensorpar::report::plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p,
-                                          cost::cost_model auto const& cost) {
-  planned_step const step = passes::memory_pass(graph, p);
-  program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
-  return report::summary_of(name, step.graph, step.plan, q, simulate(q, p.cluster, cost));
+/// What people do without a search, unrolled and simulated like the chosen plan.
+std::vector<report::plan_summary> without_search(training_problem const& problem, plan const& chosen, cost::cost_model auto const& cost) {
+  search::search_options o;
+  o.optimizer = problem.optimizer;
+  o.micro_batches = chosen.micro_batches;
+  o.scratch = problem.scratch;
+  std::vector<report::plan_summary> r;
+  for (search::baseline const& b : search::optimize(problem.graph, chosen.cluster, cost, o).baselines) {
+    plan p = chosen;
+    p.nodes = b.nodes;
+    planned_step const step = step_of(problem.graph, p, problem.loss, problem.scratch);
+    r.push_back(report::summary_of(b.name, step.graph, step.plan, step.program, simulate(step.program, p.cluster, cost)));
+  }
+  return r;
 }
 
 struct checks {
@@ -129,12 +137,21 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   options.micro_batches = s.micro_batches;
   training_graph const graph = differentiate(forward, options);
   cost::analytical const cost;
+  training_problem const problem{.graph = forward,
+                                 .samples = s.batch,
+                                 .optimizer = options.optimizer,
+                                 .scratch = exec::scratch_of<compute::eigen<float>>(),
+                                 .name = model};
 
   // plan, or take the plan that is given
-  plan p;
-  std::vector<report::plan_summary> table;
   auto const t0 = std::chrono::steady_clock::now();
-  if (!s.plan_file.empty()) {
+  plan p;
+  if (s.plan_file.empty()) {
+    planned const found = plan_training(problem, cluster, cost,
+                                        {.micro_batches = {s.micro_batches}, .schedules = std::vector<search::schedule_kind>{}});
+    if (!found.feasible()) throw error(text_of(*found.infeasible), "the cluster", "more memory or more devices");
+    p = found.plan;
+  } else {
     p = read_plan(s.plan_file);
     if (p.graph != forward.hash())
       throw error("this plan was made for another model or batch: it is of " + detail::training_text(p), s.plan_file,
@@ -142,30 +159,17 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
                       std::to_string(s.micro_batches));
     if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
       throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
-  } else {
-    search::search_options o;
-    o.model = model;
-    o.optimizer = options.optimizer;
-    o.micro_batches = s.micro_batches;
-    o.scratch = exec::scratch_of<compute::eigen<float>>();
-    search::search_result const r = search::optimize(forward, cluster, cost, o);
-    if (!r.feasible())
-      throw error(text_of(*r.infeasible), "the cluster", "more memory or more devices");
-    p = r.plan;
-    for (search::baseline const& b : r.baselines) {
-      plan q = p;
-      q.nodes = b.nodes;
-      table.push_back(summarise(b.name, graph, q, cost));
-    }
   }
-  planned_step const step = passes::memory_pass(graph, p);
-  program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
+  double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+  planned_step const step = step_of(forward, p, problem.loss, problem.scratch);
+  program const& q = step.program;
+  require_accepted(check(step.graph, step.plan, q), "train_digits");
   timeline const predicted = simulate(q, p.cluster, cost);
   p.step_seconds = predicted.seconds;
-  p.peak_bytes = q.arena;
-  require_accepted(check(step.graph, step.plan, q), "train_digits");
-  double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-  table.insert(table.begin(), report::summary_of("chosen", step.graph, step.plan, q, predicted));
+  if (p.peak_bytes.empty()) p.peak_bytes = q.arena;                    // written by hand
+  std::vector<report::plan_summary> table{report::summary_of("chosen", step.graph, step.plan, q, predicted)};
+  if (s.plan_file.empty())
+    for (report::plan_summary& x : without_search(problem, p, cost)) table.push_back(std::move(x));
   std::string const numbers = precision_text(p.cluster, p.cluster, precision::f32);
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
              report::explain(table[0]) + "\nnumbers in " + numbers + "\n" + report::comparison(table) + report::reasons(table));
