@@ -41,7 +41,7 @@ int main() {
   computation_graph const graph = lower(typed<model>, {batch = 8});
   plan p;
   p.graph = graph.hash();
-  p.cluster = make_cluster("threads", {"core", 1e9, 1e9, i64{1} << 30, 0}, 4, 4, {"memory", 4, 0, 1e9}, {});
+  p.cluster = logical(4);
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
   executor<compute::eigen<float>, counting> run(differentiate(graph), p);
   run.initialise(1);

@@ -31,7 +31,7 @@ int main() {
   computation_graph const graph = lower(typed<model>, {batch = 8});
   plan p;
   p.graph = graph.hash();
-  p.cluster = make_cluster("accelerators", {"core", 1e9, 1e9, i64{1} << 30, 0}, 4, 4, {"link", 4, 0, 1e9}, {});
+  p.cluster = logical(4);
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
   double const here = trained<executor<compute::eigen<float>, comm::threads>>(graph, p);
   double const there = trained<executor<far::far_compute<float>, far::far_threads>>(graph, p);

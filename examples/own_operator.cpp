@@ -65,7 +65,7 @@ template <class S> std::vector<std::vector<S>> train(int devices) {
   computation_graph const graph = lower(typed<model>, {batch = 24});
   plan p;
   p.graph = graph.hash();
-  p.cluster = make_cluster("threads", {"core", 1e9, 1e9, i64{1} << 30, 0}, devices, devices, {"memory", devices, 0, 1e9}, {});
+  p.cluster = logical(devices);
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', devices, 1}}}});   // samples split over all devices
   executor<my_compute<S>, comm::threads> run(differentiate(graph), p);
   run.initialise(3);

@@ -28,7 +28,7 @@ struct two_towers {
 constexpr auto net = typed<two_towers>;
 
 int main() {
-  machine const cluster = make_cluster("mine", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 4, 4, {"memory", 4, 2e-6, 5e9}, {});
+  machine const cluster = logical(4);
   computation_graph const graph = lower(net, {batch = 1});                        // one sample: micro-batches are multiples of it
   search::graph_stage_options options;
   options.mini_batch = 32;
@@ -44,8 +44,8 @@ int main() {
   std::printf("%s", report::pipeline_text(found.plan.pipeline, drawn, 80).c_str());
   executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);
-  host_batch data{{"left", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}},
-                  {"right", {{32, 64}, std::vector<float>(32 * 64, 0.25f), {}}}};
+  host_batch data{{"left", host_tensor::reals({32, 64}, std::vector<float>(32 * 64, 0.5f))},
+                  {"right", host_tensor::reals({32, 64}, std::vector<float>(32 * 64, 0.25f))}};
   for (int k = 0; k < 3; ++k) std::printf("loss %.4f\n", run.step(data, 0.1).loss);
 }
 // [end]
