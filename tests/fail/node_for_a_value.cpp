@@ -1,4 +1,4 @@
-// expect: node_kind.*value_kind|value_kind.*node_kind
+// expect: value_kind.*node_(kind|id)|node_(kind|id).*value_kind
 // The number of an operator where that of a value is wanted: an operator reads results, not operators.
 #include <tensorpar/ir/computation_graph.hpp>
 
