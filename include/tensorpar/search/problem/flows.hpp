@@ -188,7 +188,7 @@ class training_flows {
         put(key, g_.type(x));
         key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
         value_role const role = g_.value(x).role;
-        int const home = role == value_role::parameter ? t_.home[idx(x)] : node_id();
+        node_id const home = role == value_role::parameter ? t_.home[idx(x)] : node_id();
         key.push_back(static_cast<i64>(role) * 4 + (home == f ? 1
                                                     : home >= t_.forward_nodes && g_.node(home).origin == f
                                                         ? 2

@@ -37,9 +37,13 @@ class border_counter {
     bool made = false;  // the producer is in the set
   };
   std::vector<state> at_;
-  std::vector<int> touched_;
+  std::vector<int> touched_;  // each tensor at most once: the first `touches_` are
+  std::size_t touches_ = 0;
   stage_border b_;
 
+  void touch(state const& s, int t) {
+    if (s.inside == 0 && !s.made) touched_[touches_++] = t;
+  }
   void enters(stage_tensor const& t, int sign) {
     b_.tensors_in += sign;
     b_.in = b_.tensors_in == 0 ? 0 : b_.in + sign * t.bytes;
@@ -51,10 +55,9 @@ class border_counter {
 
  public:
   explicit border_counter(tensor_uses const& uses)
-      : uses_(&uses), at_(idx(uses.count())) {}
+      : uses_(&uses), at_(idx(uses.count())), touched_(idx(uses.count())) {}
   void clear() {
-    for (int t : touched_) at_[idx(t)] = {};
-    touched_.clear();
+    while (touches_ > 0) at_[idx(touched_[--touches_])] = {};
     b_ = {};
   }
   /// Precondition: v is not in the set.
@@ -62,7 +65,7 @@ class border_counter {
     for (int t : uses_->read(v)) {
       state& s = at_[idx(t)];
       stage_tensor const& x = uses_->tensor(t);
-      touched_.push_back(t);
+      touch(s, t);
       ++s.inside;
       if (!s.made && s.inside == 1) enters(x, 1);
       if (s.made && s.inside == static_cast<int>(x.consumers.size())) leaves(x, -1);
@@ -70,7 +73,7 @@ class border_counter {
     for (int t : uses_->made(v)) {
       state& s = at_[idx(t)];
       stage_tensor const& x = uses_->tensor(t);
-      touched_.push_back(t);
+      touch(s, t);
       s.made = true;
       if (s.inside > 0) enters(x, -1);
       if (s.inside < static_cast<int>(x.consumers.size())) leaves(x, 1);
