@@ -69,6 +69,7 @@ std::string number(char const* format, double x) {
 /// What people do without a search, unrolled and simulated like the chosen plan.
 std::vector<report::plan_summary> without_search(training_problem const& problem, plan const& chosen, cost::cost_model auto const& cost) {
   search::search_options o;
+  o.fewer_devices = false;                                             // what is wanted stands on all of them
   o.optimizer = problem.optimizer;
   o.micro_batches = chosen.micro_batches;
   o.scratch = problem.scratch;
