@@ -16,7 +16,6 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
-#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
@@ -39,8 +38,9 @@ using namespace tensorpar;
 namespace {
 
 struct settings {
-  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision = "f32",
+  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision,
       numbers;   // numbers: what the precision means here
+  tensorpar::precision format() const { return precision_of(precision.empty() ? "f32" : precision); }
   i64 batch = 0;
   int graphs = 200;
   u64 seed = 1;
@@ -98,10 +98,8 @@ std::string name_of_search(std::string const& given) {
   return plain;
 }
 
-/// The model for a batch, in the numbers that are asked for.
 computation_graph declared_for(settings const& s, i64 batch) {
-  computation_graph g = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
-  return s.precision == "bf16" ? mixed_precision(g) : g;
+  return s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
 }
 
 search::joint_result searched(settings const& s, computation_graph const& g, machine const& on, search::joint_options const& o) {
@@ -244,7 +242,8 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
                static_cast<long long>(batch), on.size());
   planned r = [&] {
     still_here const note("searching");
-    return plan_training({.graph = one, .samples = batch, .optimizer = optimizer_of(s), .name = s.model}, on, cost::analytical{}, o);
+    return plan_training({.graph = one, .samples = batch, .optimizer = optimizer_of(s), .precision = s.format(), .name = s.model}, on,
+                         cost::analytical{}, o);
   }();
   double const took = seconds_since(start);
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
@@ -275,7 +274,7 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
     std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
-                                     {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
+                                     {"precision", precision_names[static_cast<int>(s.format())]}, {"numbers", s.numbers}, {"search_s", took},
                                      {"step_s", r.plan.step_seconds}, {"rewrites", r.plan.rewrites.size()},
                                      {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes},
                                      {"scratch", scratch_text(r.plan.scratch)}});
@@ -286,15 +285,15 @@ int work(settings s) {
   if (s.list) { list_models(); return 0; }
   std::optional<plan> stored;
   if (!s.verify.empty()) stored = read_plan(s.verify);
-  precision const format = precision_of(s.precision);
-  machine const given = stored ? stored->cluster : find_cluster(s.cluster);
-  machine on = stored ? given : at_precision(given, format);
-  s.numbers = precision_text(given, on, format);
-  if (!stored) on.name += " in " + s.precision;             // pages and plan files say it by the cluster's name
+  if (stored && !s.precision.empty() && s.format() != stored->precision)
+    throw error("--precision " + s.precision + " for a plan in " + precision_names[static_cast<int>(stored->precision)], s.verify,
+                "no such flag: the plan says it");
+  machine const on = stored ? stored->cluster : at_precision(find_cluster(s.cluster), s.format());
+  s.numbers = precision_text(on, s.format());
   i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
   bool const any = !stored && name_of_search(s.search) == "any";
   computation_graph declared;
-  if (!any) declared = declared_for(s, batch);
+  if (!any) declared = at_precision(declared_for(s, batch), stored ? stored->precision : s.format());
   if (stored) {
     if ((stored->rewrites.empty() ? stored->graph : stored->serial) != declared.hash())   // a plan of any kind may run parts of the batch
       declared = graph_of(declared_for(s, 1), *stored, batch);
@@ -325,6 +324,7 @@ int work(settings s) {
     still_here const note("searching for " + s.model + " on " + std::to_string(on.size()) + " devices");
     return searched(s, declared, on, o);
   }();
+  r.plan.precision = s.format();
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
     for (search::baseline& b : peers::strategies(declared, on, cost::analytical{}, o.search, {.seed = s.seed}))
@@ -374,7 +374,7 @@ int work(settings s) {
       if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
     }
     std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
-                                     {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
+                                     {"precision", precision_names[static_cast<int>(s.format())]}, {"numbers", s.numbers}, {"search_s", took},
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap},
                                      {"bound_on", report::bound_holds_for(r.space, on.size())}, {"baselines", names},
                                      {"baselines_lack_bytes", lack}, {"scratch", scratch_text(r.plan.scratch)},
@@ -415,9 +415,9 @@ int main(int argc, char** argv) {
   app.add_flag("--distribute", s.distribute, "try products of parts instead of long concatenations too (takes longer)");
   app.add_flag("--whole", s.whole, "do not cut the model into parts");
   app.add_option("--precision", s.precision,
-                 "f32, tf32 (f32's four bytes, products at the rate of tf32) or bf16 (two bytes, weights kept in f32 too); bytes and a preset's FLOP/s follow; a cluster file's are taken as they are")
-      ->check(CLI::IsMember({"f32", "tf32", "bf16"}))
-      ->capture_default_str();
+                 "f32, tf32 (f32's four bytes, products at the rate of tf32), bf16 (two bytes, weights kept in f32 too) or fp8 (as bf16, products with weights at the rate of eight bits); bytes and FLOP/s follow, those of a kind without \"rates\" stay")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16", "fp8"}))
+      ->default_str("f32");
   app.add_option("--optimizer", s.optimizer)->check(CLI::IsMember({"sgd", "momentum", "adamw"}))->capture_default_str();
   app.add_flag("--check", s.check, "replay the plan's evidence: its rules, and every task that the plan makes");
   app.add_option("--verify", s.verify, "no search: replay the evidence of this plan file, made for this model and batch");

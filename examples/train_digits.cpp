@@ -15,7 +15,6 @@
 #include <tensorpar/exec/profile.hpp>
 #include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/comm/threads.hpp>
-#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
@@ -124,9 +123,7 @@ checks compare_with_serial(training_graph const& graph, plan const& p, plan cons
 
 void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone,
          std::vector<digits::sample> const& all) {
-  machine const given = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
-  machine cluster = at_precision(given, precision::f32);               // what this program trains with
-  if (cluster != given) cluster.name += " in f32";
+  machine const cluster = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
   int const n = cluster.size();
   if (s.batch % s.micro_batches)
     throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
@@ -171,14 +168,13 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   std::vector<report::plan_summary> table{report::summary_of("chosen", step.graph, step.plan, q, predicted)};
   if (s.plan_file.empty())
     for (report::plan_summary& x : without_search(problem, p, cost)) table.push_back(std::move(x));
-  std::string const numbers = precision_text(p.cluster, p.cluster, precision::f32);
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
-             report::explain(table[0]) + "\nnumbers in " + numbers + "\n" + report::comparison(table) + report::reasons(table));
+             report::explain(table[0]) + "\n" + report::comparison(table) + report::reasons(table));
   event(s, {{"event", "plan"},
             {"model", model},
             {"devices", p.cluster.size()},
             {"cluster", p.cluster.name},
-            {"numbers", numbers},
+            {"numbers", table[0].numbers},
             {"search_s", search_s},
             {"cost_s", p.cost},
             {"bound_s", p.bound},

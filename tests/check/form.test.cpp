@@ -47,6 +47,7 @@ TEST_CASE("a plan for another graph, batch, cluster or number of operators is re
   CHECK(first([](plan& p) { p.nodes[1].recompute = true; }).text.find("memory_pass(graph, plan)") != std::string::npos);
   CHECK(first([](plan& p) { p.nodes[1].zero = ir::zero_stage::updates; }).text.find("memory_pass") != std::string::npos);
   CHECK(first([](plan& p) { p.micro_batches = 0; }).code == fault::malformed);
+  CHECK(first([](plan& p) { p.precision = precision::bf16; }).text == "the plan is for training in bf16, the graph is in f32");
   CHECK(first([](plan& p) { p.scalar_bytes = 0; }).code == fault::malformed);
   CHECK(first([](plan& p) { p.cluster.kinds.clear(); }).code == fault::malformed);
   CHECK(first([](plan& p) { p.cluster.device[0] = 7; }).code == fault::malformed);

@@ -1,6 +1,7 @@
 // tests/cost/analytical.test.cpp - roofline and alpha-beta: laws, values worked out by hand, contention, speed
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 
 #include <ctime>
 
@@ -26,6 +27,56 @@ TEST_CASE("laws of a cost model, on machines of every shape") {
     laws::check_cost_model(cost::analytical{}, preset(name));
     laws::check_cost_model(cost::analytical{{.uplinks = 2}}, preset(name));
   }
+}
+
+TEST_CASE("in fp8 products with weights run at its rate, attention at that of bf16") {
+  machine const m = preset("dgx-b200");
+  auto const at = [&](precision p) { return at_precision(m, p).kinds[0]; };
+  for (precision p : {precision::f32, precision::tf32, precision::bf16, precision::fp8}) {
+    CAPTURE(static_cast<int>(p));
+    device_kind const k = at(p);
+    double const attends = k.rates.in(p == precision::fp8 ? precision::bf16 : p);
+    CHECK(cost::rate_of(linear{64}, k) == k.rates.in(p));
+    CHECK(cost::rate_of(linear{64}, k) == k.flops);
+    for (op::any_op const& a : std::vector<op::any_op>{attention{4}, packed_attention{4}, op::attention_with_lse{4}})
+      CHECK(cost::rate_of(a, k) == attends);
+  }
+  device_kind const own{"mine", 1e12, 1e11, i64{1} << 34, 1e-6, {}};
+  CHECK(cost::rate_of(attention{4}, own) == 1e12);
+}
+
+TEST_CASE("small products waste a part of the device, where its kind says how much; attention has a share of its own") {
+  kernel_efficiency const e{0.8, 0.5, 0.9, 1000, 50};
+  device_kind kind = round_numbers;
+  kind.efficiency = e;
+  auto const seconds = [&](op::any_op const& op, std::vector<shape> const& in, shape const& out, cost::analytical const& m) {
+    return m.seconds(cost::compute_query{op, {in.data(), static_cast<int>(in.size())}, {&out, 1}, 4, kind}) - kind.launch;
+  };
+  cost::analytical const by_kind, flat{{.by_kind = false}};
+  op::any_op const product = contraction("mk,nk->mn");
+  auto const of = [&](i64 m, i64 n, i64 k, cost::analytical const& model) {
+    return seconds(product, {{dim(m), dim(k)}, {dim(n), dim(k)}}, {dim(m), dim(n)}, model);
+  };
+  CHECK(of(1024, 1024, 1024, by_kind) == doctest::Approx(2.0 * (1024. * 1024 * (1024 + 50) + 1000. * 1024) / 0.8e12));
+  CHECK(of(64, 64, 1 << 20, by_kind) ==              // sums are shared out beyond 4096 terms
+        doctest::Approx(2.0 * (64. * 64 * ((1 << 20) + 50) + 1000. * 4096) / 0.8e12));
+  CHECK(of(1024, 1024, 1024, flat) == doctest::Approx(2.0 * 1024 * 1024 * 1024 / 0.7e12));
+  for (i64 n : {16, 64, 256, 1024, 4096}) {          // parts of a product together take longer than the whole
+    CAPTURE(n);
+    CHECK(of(2 * n, 512, 512, by_kind) < 2 * of(n, 512, 512, by_kind));
+    CHECK(of(2 * n, 512, 512, by_kind) > of(n, 512, 512, by_kind));
+    CHECK(of(512, 512, 2 * n, by_kind) < 2 * of(512, 512, n, by_kind));
+    CHECK(of(512, 512, 2 * n, by_kind) > of(512, 512, n, by_kind));
+  }
+  shape const x{dim(8), dim(512), dim(512)};
+  CHECK(seconds(attention{4}, {x, x, x}, x, by_kind) == doctest::Approx(4.0 * 8 * 512 * 512 * 512 / 0.5e12));
+  CHECK(seconds(attention{4}, {x, x, x}, x, flat) == doctest::Approx(4.0 * 8 * 512 * 512 * 512 / 0.7e12));
+  // what only moves numbers, or sums one tensor up, has the memory's share and no waste
+  CHECK(seconds(relu{}, {x}, x, by_kind) == doctest::Approx(2.0 * 8 * 512 * 512 * 4 / 0.9e11));
+  CHECK(seconds(contraction("mk->k"), {{dim(4096), dim(512)}}, {dim(512)}, by_kind) ==
+        doctest::Approx((4096. * 512 + 512) * 4 / 0.9e11));
+  kind.efficiency = {};
+  CHECK(of(1024, 1024, 1024, by_kind) == of(1024, 1024, 1024, flat));
 }
 
 TEST_CASE("roofline: compute-bound, memory-bound, launch-bound") {

@@ -54,7 +54,6 @@ check_result(r[-1], 4)
 h100 = events(run("--cluster", "dgx_h100:1", "--json", "--field-steps", "1", "--check-steps", "2", "--epochs", "1", "--model", "mlp"))
 plans = [e for e in h100 if e["event"] == "plan"]
 expect(plans and plans[0]["numbers"] == "f32: 4 bytes a number, H100-SXM5-80GB 67 TFLOP/s", f"a preset's rates are those of f32: {plans}")
-expect(plans and plans[0]["cluster"] == "dgx_h100:1 in f32", f"the cluster's name says so: {plans}")
 for name in ("plan.json", "plan.html", "trace.json"):
     expect((folder / "slow" / name).stat().st_size > 500, f"slow/{name} is written")
 page = (folder / "slow" / "plan.html").read_text()

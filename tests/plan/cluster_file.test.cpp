@@ -40,6 +40,13 @@ TEST_CASE("a cluster spelled out") {
   CHECK(m.between(0, 1).name == "near");
   CHECK(m.between(1, 2).latency == 1e-5);
   CHECK(decode_cluster(encode_cluster(m), "again") == m);
+  CHECK(m.kinds[0].rates == format_rates());
+  machine const known = parse_cluster(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"products\": 0.5, \"half_terms\": 9}"), "c.json");
+  CHECK(known.kinds[1].efficiency == kernel_efficiency{.products = 0.5, .half_terms = 9});
+  CHECK(decode_cluster(encode_cluster(known), "again") == known);
+  machine const fast = parse_cluster(changed("\"flops\": 1e13", "\"flops\": 1e13, \"rates\": {\"f32\": 1e13, \"bf16\": 8e13}"), "c.json");
+  CHECK(fast.kinds[0].rates == format_rates{.f32 = 1e13, .bf16 = 8e13});
+  CHECK(decode_cluster(encode_cluster(fast), "again") == fast);
   CHECK(parse_cluster(changed("\"memory\": 1000000", "\"memory\": 1e6"), "c.json") == m);      // a whole number, however it is written
 }
 
@@ -72,6 +79,13 @@ TEST_CASE("errors") {
         "a cluster of schema version 2 (at c.json: tensorpar_cluster); valid: version 1");
   CHECK(complaint_about(changed("\"flops\": 1e13", "\"flops\": -1")).find("-1 is out of range (at c.json: kinds[0].flops)") == 0);
   CHECK(complaint_about(changed("\"flops\": 1e13, ", "")).find("the key \"flops\" is missing (at c.json: kinds[0])") == 0);
+  CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"rates\": {\"f32\": 0.5}"))
+            .find("0.5 is out of range (at c.json: kinds[1].rates.f32); valid: a number from 1") == 0);
+  CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"rates\": 3")).find("not an object (at c.json: kinds[1].rates)") == 0);
+  CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"products\": 1.5}")) ==
+        "a share above 1 (at c.json: kinds[1].efficiency.products); valid: a number from 0 to 1");
+  CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"half_terms\": -1}"))
+            .find("-1 is out of range (at c.json: kinds[1].efficiency.half_terms)") == 0);
   CHECK(complaint_about(changed("\"launch\": 0", "\"lunch\": 0")).find("unknown key (at c.json: kinds[1].\"lunch\"); valid: name, flops") ==
         0);
   CHECK(complaint_about(changed("\"name\": \"small\"", "\"name\": \"big\""))

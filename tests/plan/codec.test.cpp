@@ -129,6 +129,12 @@ TEST_CASE("refusals name the file, the key and what is valid") {
       {[](core::json& j) { j["cluster"]["links"][0]["bandwidth"] = 0; }, "plan.json: cluster.links[0].bandwidth", "out of range",
        "a number from 1"},
       {[](core::json& j) { j["cluster"]["kinds"][0]["memory"] = -5; }, "plan.json: cluster.kinds[0].memory", "out of range", "from 1"},
+      {[](core::json& j) { j["cluster"]["kinds"][0]["rates"] = {{"bf16", -1}}; }, "plan.json: cluster.kinds[0].rates.bf16", "out of range",
+       "a number from 1"},
+      {[](core::json& j) { j["cluster"]["kinds"][0]["rates"] = {{"fp16", 1e12}}; }, "plan.json: cluster.kinds[0].rates.\"fp16\"",
+       "unknown key", "f32, tf32, bf16, fp8"},
+      {[](core::json& j) { j["precision"] = "fp16"; }, "plan.json: precision", "\"fp16\" is none of them", "f32, tf32, bf16, fp8"},
+      {[](core::json& j) { j["precision"] = "f32"; }, "plan.json: precision", "says nothing", "tf32, bf16, fp8"},
       {[](core::json& j) { j["nodes"] = 3; }, "plan.json: nodes", "not a list", "a list"},
       {[](core::json& j) { j["nodes"][0]["start"] = 4; }, "plan.json: nodes[0].start", "out of range", "from 0 to 3"},
       {[](core::json& j) { j["nodes"][0]["axes"][0]["degree"] = 1000000000; }, "plan.json: nodes[0].axes[0].degree", "out of range",
@@ -220,6 +226,24 @@ TEST_CASE("what JSON cannot hold is refused when writing") {
   plan p = sample();
   p.model = "\xff";
   CHECK_THROWS_AS(encode(p), error);
+}
+
+TEST_CASE("a plan's file says its number format, and what a device does in others, only where it is not f32 alone") {
+  plan p = sample();
+  CHECK(!encode(p).contains("precision"));
+  CHECK(!encode(p)["cluster"]["kinds"][0].contains("rates"));
+  std::vector<u64> hashes{p.hash()};
+  for (precision f : {precision::tf32, precision::bf16, precision::fp8}) {
+    p.precision = f;
+    CHECK(encode(p)["precision"] == precision_names[static_cast<int>(f)]);
+    CHECK(decode(encode(p), "t") == p);
+    for (u64 h : hashes) CHECK(h != p.hash());
+    hashes.push_back(p.hash());
+  }
+  p.cluster.kinds[0].rates = {.f32 = 1e10, .bf16 = 4e10};
+  for (u64 h : hashes) CHECK(h != p.hash());
+  CHECK(encode(p)["cluster"]["kinds"][0]["rates"].dump() == R"({"f32":10000000000.0,"bf16":40000000000.0})");
+  CHECK(decode(encode(p), "t") == p);
 }
 
 TEST_CASE("a plan's file says what the loss is only where it is a sum; without it, as in older files, it is a mean") {

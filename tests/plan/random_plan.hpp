@@ -21,11 +21,16 @@ inline plan random_plan(std::mt19937& r) {
   p.graph = (u64{r()} << 32) | r();
   p.cluster.name = name();
   int const devices = 1 + below(12);
-  for (int n = 1 + below(3); n > 0; --n) p.cluster.kinds.push_back({name(), 1e9 + real(), 1e9 + real(), 1 + static_cast<i64>(r()), real()});
+  for (int n = 1 + below(3); n > 0; --n) p.cluster.kinds.push_back({name(), 1e9 + real(), 1e9 + real(), 1 + static_cast<i64>(r()), real(), {}});
+  for (device_kind& k : p.cluster.kinds)
+    if (below(2)) k.rates = {below(2) ? 1e9 + real() : 0, below(2) ? 1e9 + real() : 0, below(2) ? 1e9 + real() : 0, below(2) ? 1e9 + real() : 0};
+  for (device_kind& k : p.cluster.kinds)
+    if (below(2)) k.efficiency = {real() < 1 ? 0.5 : 0.25, below(2) ? 1.0 : 0.0, 0.75, real(), real()};
   for (int d = 0; d < devices; ++d) p.cluster.device.push_back(below(static_cast<int>(p.cluster.kinds.size())));
   p.cluster.links.push_back({name(), 1 + below(devices), real(), 1 + real()});
   p.cluster.links.push_back({name(), devices, real(), 1 + real()});
   p.micro_batches = 1 + below(16);
+  p.precision = static_cast<precision>(below(precisions));
   p.scalar_bytes = below(2) ? 4 : 8;
   p.reduction = below(2) ? loss_reduction::mean : loss_reduction::sum;
   auto& o = p.optimizer;

@@ -67,6 +67,15 @@ TEST_CASE("a graph agrees with the plan that it was differentiated for, and with
   CHECK(refused > 800);
 }
 
+TEST_CASE("a plan priced with products in fp8 fits no step that is run") {
+  computation_graph const half = mixed_precision(residual_mlp());
+  plan p = with(half, optimizer_kind::sgd, 0, 1);
+  training_graph const t = differentiate(half, options_of(p));
+  CHECK(fitting(t, p) == p);
+  p.precision = precision::fp8;
+  CHECK_THROWS_WITH_AS(fitting(t, p), doctest::Contains("fp8, which no executor makes"), error);
+}
+
 TEST_CASE("what disagrees is said in words") {
   computation_graph const g = residual_mlp();
   plan p = with(g, optimizer_kind::sgd, 0, 1);

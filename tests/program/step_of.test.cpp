@@ -70,6 +70,19 @@ TEST_CASE("the graph of a plan for a batch: of a micro-batch's samples, or as it
   CHECK_THROWS_WITH_AS(graph_of(g, q, 48), doctest::Contains("96, the pipeline's"), error);
 }
 
+TEST_CASE("a plan in bf16 or fp8 runs the declared graph in bf16; a graph that is in bf16 stays so") {
+  computation_graph const g = residual_mlp(), half = mixed_precision(tensorpar::ir::rebatch(g, 2));
+  for (precision f : {precision::bf16, precision::fp8}) {
+    plan p = serial_plan(half);
+    p.precision = f;
+    CHECK(graph_of(g, p, 48).hash() == half.hash());
+    CHECK(graph_of(mixed_precision(g), p, 48).hash() == half.hash());
+    p.precision = precision::tf32;
+    CHECK_THROWS_WITH_AS(graph_of(g, p, 48), doctest::Contains("another graph"), error);
+    CHECK_THROWS_WITH_AS(graph_of(mixed_precision(g), p, 48), doctest::Contains("a graph in bf16 for training in tf32"), error);
+  }
+}
+
 TEST_CASE("a plan of another graph is refused") {
   computation_graph const g = residual_mlp();
   plan p = serial_plan(g);

@@ -219,6 +219,38 @@ TEST_CASE("divisors in a row: from 1 to the number, each by the next prime facto
   }
 }
 
+TEST_CASE("the problem's precision decides bytes and rates, is written down, and is what the plan runs") {
+  computation_graph const g = zoo::make(gpt, 1);
+  machine const on = preset("dgx-h100");
+  planning_options const quick{.effort = effort::quick};
+  auto const planned_in = [&](computation_graph const& given, precision p) {
+    return plan_training({.graph = given, .samples = 16, .precision = p}, on, cost::analytical{}, quick);
+  };
+  planned const f32 = planned_in(g, precision::f32), tf32 = planned_in(g, precision::tf32), bf16 = planned_in(g, precision::bf16),
+                fp8 = planned_in(g, precision::fp8);
+  check_result(g, 16, on, f32);
+  check_result(g, 16, on, tf32);
+  check_result(mixed_precision(g), 16, on, bf16);
+  check_result(mixed_precision(g), 16, on, fp8);
+  CHECK(tf32.seconds() <= f32.seconds());                // other plans may be found, none that is slower under faster products
+  CHECK(bf16.seconds() < tf32.seconds());
+  CHECK(fp8.seconds() <= bf16.seconds());
+  for (auto const& [r, p] : {std::pair{&f32, precision::f32}, {&tf32, precision::tf32}, {&bf16, precision::bf16}, {&fp8, precision::fp8}}) {
+    CHECK(r->plan.precision == p);
+    CHECK(r->step.plan.precision == p);
+    CHECK(r->plan.cluster == at_precision(on, p));
+    plan const read = decode(encode(r->plan), "plan");
+    CHECK(read == r->plan);
+    CHECK(graph_of(g, read, 16).hash() == r->graph.hash());
+  }
+  // a graph in bf16 says it itself
+  planned const said = planned_in(mixed_precision(g), precision::f32);
+  CHECK(said.plan == bf16.plan);
+  CHECK_THROWS_WITH_AS(planned_in(mixed_precision(g), precision::tf32), doctest::Contains("a graph in bf16 for training in tf32"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = g, .precision = precision::bf16}, preset("summit:1"), cost::analytical{}, quick),
+                       doctest::Contains("\"V100-SXM2-16GB\" has no known FLOP/s in bf16"), error);
+}
+
 TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans that were written and read find their graph") {
   computation_graph const one = zoo::make(gpt, 1);
   machine mixed = nodes(2, 2, 1e8);

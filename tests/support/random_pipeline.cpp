@@ -1,6 +1,7 @@
 #include "support/random_pipeline.hpp"
 
 #include <algorithm>
+#include <tensorpar/ir/machine/precision.hpp>
 
 namespace tests {
 
@@ -51,6 +52,7 @@ plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 unit, i64 
   plan p;
   p.cluster = devices(k.devices);
   p.graph = g.hash();
+  p.precision = precision_in(g);
   p.nodes.resize(z(g.node_count()));
   pipeline& q = p.pipeline;
   q.unit = unit;

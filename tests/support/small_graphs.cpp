@@ -1,6 +1,7 @@
 #include "support/small_graphs.hpp"
 
 #include <algorithm>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/op/operators.hpp>
 
 namespace tests {
@@ -78,6 +79,7 @@ plan random_plan(computation_graph const& g, int n, std::mt19937& draw) {
   auto pick = [&](std::size_t k) { return static_cast<std::size_t>(draw() % k); };
   plan p;
   p.graph = g.hash();
+  p.precision = precision_in(g);
   p.cluster = devices(n);
   for (int v = 0; v < g.node_count(); ++v) {
     tensorpar::ir::iteration_space const s = tensorpar::ir::space_of(g, v);
@@ -118,6 +120,7 @@ std::vector<int> random_order(computation_graph const& g, std::mt19937& draw) {
 plan serial_plan(computation_graph const& g) {
   plan p;
   p.graph = g.hash();
+  p.precision = precision_in(g);
   p.cluster = devices(1);
   p.nodes.resize(g.nodes.size());
   return p;

@@ -2,6 +2,7 @@
 // something?
 #pragma once
 #include <tensorpar/check/facts.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -53,6 +54,11 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
   if (p.micro_batches < 1 || p.scalar_bytes < 1)
     return out.add(
         {fault::malformed, -1, -1, -1, -1, "the plan's micro-batches or scalar size mean nothing"});
+  bool const narrow = precision_in(t.graph) == precision::bf16;
+  if (narrow != is_narrow(p.precision))
+    out.add({fault::wrong_graph, -1, -1, -1, -1,
+             sentence("the plan is for training in ", precision_names[static_cast<int>(p.precision)],
+                      ", the graph is in ", narrow ? "bf16" : "f32")});
   if (std::string text = disagreement(t, p); !text.empty())
     out.add({fault::wrong_graph, -1, -1, -1, -1, std::move(text)});
   if (std::optional<order_fault> const f = fault_of_order(t.graph, p.node_order, t.forward_nodes))

@@ -5,7 +5,7 @@
 #include <optional>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
-#include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/plan/machine_codec.hpp>
 #include <tensorpar/plan/node_codec.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
@@ -19,54 +19,6 @@ namespace detail {
 constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* reduction_names[] = {"as_graph", "mean", "sum"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
-
-inline core::json encode_machine(machine const& m) {
-  core::json kinds = core::json::array(), links = core::json::array();
-  for (device_kind const& k : m.kinds) {
-    kinds.push_back({{"name", k.name}, {"flops", k.flops}, {"memory_bandwidth", k.memory_bandwidth}});
-    kinds.back()["memory"] = k.memory;
-    kinds.back()["launch"] = k.launch;
-  }
-  for (link_level const& l : m.links)
-    links.push_back(
-        {{"name", l.name}, {"group", l.group}, {"latency", l.latency}, {"bandwidth", l.bandwidth}});
-  core::json r = core::json::object();
-  r["name"] = m.name;
-  r["kinds"] = std::move(kinds);
-  r["device"] = m.device;
-  r["links"] = std::move(links);
-  return r;
-}
-
-// Whether numbers are in range is for require_machine to say (ir/machine/machine_check.hpp), once all are
-// there.
-inline device_kind decode_kind(plan_reader const& k) {
-  k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
-  return {k["name"].text(), k["flops"].real(), k["memory_bandwidth"].real(), k["memory"].integer(),
-          k["launch"].real()};
-}
-inline std::vector<link_level> decode_links(plan_reader const& links) {
-  std::vector<link_level> r;
-  for (std::size_t i = 0, n = links.array(0, 64); i < n; ++i) {
-    plan_reader const l = links[i];
-    l.object({"name", "group", "latency", "bandwidth"});
-    r.push_back({l["name"].text(), l["group"].integer(), l["latency"].real(), l["bandwidth"].real()});
-  }
-  return r;
-}
-inline machine decode_machine(plan_reader const& r) {
-  r.object({"name", "kinds", "device", "links"});
-  machine m;
-  m.name = r["name"].text();
-  plan_reader const kinds = r["kinds"], device = r["device"], links = r["links"];
-  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i)
-    m.kinds.push_back(decode_kind(kinds[i]));
-  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
-    m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
-  m.links = decode_links(links);
-  require_machine(m, std::string(r.file) + ": " + r.child(""));
-  return m;
-}
 
 inline core::json encode_rewrites(std::vector<rewrite::rewrite_record> const& all) {
   core::json r = core::json::array();
@@ -147,6 +99,7 @@ inline core::json encode_around(plan const& p, core::json nodes) {
   r["micro_batches"] = p.micro_batches;
   if (p.reduction != loss_reduction::mean)
     r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
+  if (p.precision != precision::f32) r["precision"] = precision_names[static_cast<int>(p.precision)];
   r["scalar_bytes"] = p.scalar_bytes;
   core::json o = core::json::object();
   o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
@@ -176,8 +129,12 @@ inline core::json encode_around(plan const& p, core::json nodes) {
   optimizer_choice const& q = p.optimizer;
   std::vector<double> reals{q.momentum,  q.beta1, q.beta2, q.eps,         q.weight_decay,
                             q.clip_norm, p.cost,  p.bound, p.step_seconds};
-  for (device_kind const& k : p.cluster.kinds)
+  for (device_kind const& k : p.cluster.kinds) {
     reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
+    for (int f = 0; f < precisions; ++f) reals.push_back(k.rates.in(static_cast<precision>(f)));
+    kernel_efficiency const& e = k.efficiency;
+    reals.insert(reals.end(), {e.products, e.attention, e.memory, e.half_results, e.half_terms});
+  }
   for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
   if (p.reduction == loss_reduction::as_graph)
     throw error("a plan that leaves the loss's reduction open", p.model, "mean or sum");
@@ -236,8 +193,8 @@ inline plan decode_around(core::json const& from, std::string const& where,
         "a plan of schema version " + std::to_string(v),
         "version 1 or " + std::to_string(plan::schema) + "; make the plan again with this release");
   r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster",
-            "micro_batches", "reduction", "scalar_bytes", "optimizer", "nodes", "node_order", "pipeline",
-            "predicted"});
+            "micro_batches", "reduction", "precision", "scalar_bytes", "optimizer", "nodes", "node_order",
+            "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
@@ -255,6 +212,11 @@ inline plan decode_around(core::json const& from, std::string const& where,
     p.reduction = static_cast<loss_reduction>(r["reduction"].one_of(detail::reduction_names));
     if (p.reduction != loss_reduction::sum)
       r["reduction"].fail("says nothing", "sum, or no such key for a mean");
+  }
+  if (from.contains("precision")) {
+    p.precision = static_cast<precision>(r["precision"].one_of(precision_names));
+    if (p.precision == precision::f32)
+      r["precision"].fail("says nothing", "tf32, bf16, fp8, or no such key for f32");
   }
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];

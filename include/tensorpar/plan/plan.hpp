@@ -40,7 +40,9 @@ struct plan {
   // what the loss is of those of micro-batches: mean or sum
   loss_reduction reduction = loss_reduction::mean;
   optimizer_choice optimizer;
-  i64 scalar_bytes = 4;                  // size of a real number on the devices
+  // what products compute with: FLOP/s of `cluster` are of this format, `graph` has its types
+  tensorpar::precision precision = tensorpar::precision::f32;
+  i64 scalar_bytes = 4;                  // size of a real number on the devices that is not bf16
   // empty: every micro-batch runs through all operators before the next (program/passes/pipeline_pass.hpp)
   tensorpar::pipeline pipeline;
   i64 batch = 0;                         // samples of a step, a label for errors; 0: not said
@@ -90,6 +92,7 @@ struct plan {
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());
     for (rewrite::rewrite_record const& r : rewrites) rewrite::add_to(h, r);
     if (!scratch.empty()) h.add(std::string_view(scratch));
+    if (precision != tensorpar::precision::f32) h.add(std::string_view("precision")).add(precision);
     if (reduction != loss_reduction::mean) h.add(std::string_view("reduction")).add(reduction);
     if (tasks || offsets) h.add(tasks).add(offsets);
     return h.value();

@@ -89,11 +89,15 @@ inline void require_graph(plan const& p, computation_graph const& forward) {
 }
 
 /// Throws `error` unless the plan's cluster means something, there is a micro-batch, and graph and plan were
-/// made for each other. The plan is for this forward graph and batch size, where it names one. Both are for
+/// made for each other, and for a plan in fp8. The plan is for this forward graph and batch size, where it
+/// names one. Both are for
 /// the same micro-batches and optimizer. Returns the plan. O(nodes + devices).
 inline plan fitting(training_graph const& t, plan p) {
   require_feasible(p);
   require_machine(p.cluster, "plan: cluster.");
+  if (p.precision == precision::fp8)
+    throw error("a plan priced with products in fp8, which no executor makes", detail::plan_named(p),
+                "a plan for f32, tf32 or bf16");
   if (p.micro_batches < 1)
     throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
   if ((p.graph || p.tasks) && p.graph != ir::forward_part_hash(t))

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
@@ -34,9 +35,9 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
 }
 
 /// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with
-/// (search/plan_training.hpp): on as many samples as a micro-batch has; a pipeline runs the given one. For
-/// plans that come from a file. If the plan has rewrites, the one that they begin with:
-/// `rewritten(graph_of(few, p, samples), p)` (program/rewritten.hpp) is what any plan runs.
+/// (search/plan_training.hpp): in the plan's precision, on as many samples as a micro-batch has; a pipeline
+/// runs the given one. For plans that come from a file. If the plan has rewrites, the one that they begin
+/// with: `rewritten(graph_of(few, p, samples), p)` (program/rewritten.hpp) is what any plan runs.
 /// Throws `error` where the plan is of another graph or batch. O(nodes).
 inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
   require_feasible(p);
@@ -48,7 +49,8 @@ inline computation_graph graph_of(computation_graph const& few, plan const& p, i
                 detail::plan_named(p),
                 staged ? std::to_string(p.pipeline.mini_batch) + ", the pipeline's"
                        : "a multiple of " + std::to_string(parts));
-  computation_graph g = staged ? few : ir::rebatch(few, samples / parts);
+  computation_graph const in_format = at_precision(few, p.precision);
+  computation_graph g = staged ? in_format : ir::rebatch(in_format, samples / parts);
   if (p.rewrites.empty() || g.hash() != p.serial) require_graph(p, g);
   return g;
 }

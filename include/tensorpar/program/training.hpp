@@ -4,6 +4,7 @@
 #include <limits>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/plan/plan.hpp>
 
 namespace tensorpar {
@@ -24,6 +25,7 @@ inline plan one_device_plan(computation_graph const& forward, training_options c
   kind.memory = std::numeric_limits<i64>::max();
   plan p;
   p.graph = forward.hash();
+  p.precision = precision_in(forward);
   p.cluster = make_cluster("one device", kind, 1, 1, {}, {});
   p.nodes.resize(forward.nodes.size());
   p.micro_batches = o.micro_batches;
@@ -48,6 +50,7 @@ inline plan one_device_plan(computation_graph const& forward, plan const& p) {
   r.model = p.model;
   r.serial = p.serial;
   r.rewrites = p.rewrites;
+  r.precision = p.precision;
   r.scalar_bytes = p.scalar_bytes;
   return r;
 }

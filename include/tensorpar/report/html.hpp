@@ -86,7 +86,8 @@ inline std::string page_head(plan_summary const& s, std::size_t tasks) {
       html_text((s.cluster.empty() ? "" : "cluster " + s.cluster + " \xc2\xb7 ") +
                 std::to_string(s.operators.size()) + " operators \xc2\xb7 " + std::to_string(tasks) +
                 " tasks per step \xc2\xb7 " + std::to_string(s.micro_batches) +
-                (s.micro_batches == 1 ? " micro-batch" : " micro-batches")) +
+                (s.micro_batches == 1 ? " micro-batch" : " micro-batches") +
+                (s.numbers.empty() ? "" : " \xc2\xb7 " + s.numbers)) +
       "</p></div><button id=\"theme\" type=\"button\">light / dark</button></header>\n";
   return r;
 }

@@ -40,6 +40,7 @@ inline core::json to_json(plan_summary const& s) {
   r["name"] = s.name;
   r["model"] = s.model;
   r["cluster"] = s.cluster;
+  r["numbers"] = s.numbers;
   r["devices"] = s.devices.size();
   r["micro_batches"] = s.micro_batches;
   r["reduction"] = s.summed ? "sum" : "mean";

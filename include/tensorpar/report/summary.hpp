@@ -6,6 +6,7 @@
 #include <map>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -37,6 +38,7 @@ struct device_summary {
 };
 struct plan_summary {
   std::string name, model, cluster;
+  std::string numbers;                 // number format, bytes of a number, FLOP/s of the devices, in words
   int micro_batches = 1;
   bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
@@ -217,6 +219,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.name = std::move(name);
   s.model = p.model;
   s.cluster = p.cluster.name;
+  s.numbers = precision_text(p.cluster, p.precision);
   s.micro_batches = p.micro_batches;
   s.summed = t.reduction == loss_reduction::sum;
   s.ordered = !p.node_order.empty();

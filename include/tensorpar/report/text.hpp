@@ -40,6 +40,7 @@ inline std::string explain(plan_summary const& s) {
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
   if (s.summed) r += ", the loss is a sum over samples";
   if (s.ordered) r += ", operators in the plan's own order";
+  if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (s.bound > 0 && s.cost > 0)
     r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +

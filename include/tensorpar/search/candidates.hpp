@@ -30,10 +30,11 @@ inline std::vector<i64> divisors_in_a_row(i64 n) {
 /// Keeps the fastest of the plans that it is told of.
 template <cost::cost_model M> class plan_search {
   training_problem const& asked_;
-  computation_graph const& given_;
+  precision format_;
+  computation_graph given_;                                      // in this format, as the machine is
   search::detail::batch_axes axes_;
   i64 batch_;
-  machine const& on_;
+  machine on_;
   M const& model_;
   planning_options const& o_;
   std::vector<search::schedule_kind> schedules_;
@@ -56,6 +57,7 @@ template <cost::cost_model M> class plan_search {
 
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
+    p.precision = format_;
     planned_step s = step_of(graph, p, asked_.loss, asked_.scratch);
     c.infeasible = search::shortage_in(s.program.arena, on_.memories(), false);
     c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
@@ -178,16 +180,17 @@ template <cost::cost_model M> class plan_search {
  public:
   plan_search(training_problem const& p, machine const& on, M const& model, planning_options const& o)
       : asked_(p),
-        given_(p.graph),
-        axes_(p.graph),
+        format_(p.format()),
+        given_(at_precision(p.graph, format_)),
+        axes_(given_),
         batch_(p.samples == 0 ? axes_.own() : p.samples),
-        on_(on),
+        on_(at_precision(on, format_)),
         model_(model),
         o_(o),
         schedules_(schedules_of(o)),
         each_(search_of(p, o)) {
     char const* const here = "plan_training";
-    require_machine(on);
+    require_machine(on_);
     search::detail::require_bound(given_);
     require_scratch(p.scratch, each_.scalar_bytes, here);
     if (batch_ < 1 || batch_ % axes_.own())

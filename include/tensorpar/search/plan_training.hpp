@@ -12,15 +12,18 @@ namespace tensorpar {
 ///    shardings of their own inside (`map_within`). A pipeline may have one stage.
 /// 3. with `effort::thorough` both again after rewrite rules (`optimize_jointly`, search/joint/joint.hpp),
 ///    for the whole machine and for one device with its share of the samples.
+/// Graph and machine are put into the problem's number format first (`at_precision`): products run at its
+/// rate, numbers have its bytes, and `planned::graph` is in that format.
 /// Every candidate is unrolled and simulated under the same cost model; the fastest program whose arenas fit
 /// is taken, and all are told. Where none fits, `infeasible` says what lacked least.
 ///
 /// All inputs of the problem's graph have their samples along the first axis. Operators that mix samples
 /// (batch normalisation) do so within each micro-batch. Orders of stages that come back to a device are not
 /// looked for.
-/// Throws `error` as `optimize` does, and as `rebatch` for operators that fix how many samples there are.
-/// Also for a batch that is no multiple of the graph's, for options that this effort does not look at, and
-/// where no candidate is allowed. The reason why a schedule is impossible stands beside it in `tried`.
+/// Throws `error` as `optimize` and `at_precision` do, and as `rebatch` for operators that fix how many
+/// samples there are. Also for a batch that is no multiple of the graph's, for options that this effort does
+/// not look at, and where no candidate is allowed. The reason why a schedule is impossible stands beside it
+/// in `tried`.
 /// Deterministic. Takes as long as all phases together, nearly all of it for unrolling pipelines.
 template <cost::cost_model M>
 planned plan_training(training_problem const& problem, machine const& on, M const& model,

@@ -8,13 +8,42 @@
 
 namespace tensorpar {
 
+/// What matrix products compute with. Numbers of f32 and tf32 take four bytes, numbers of bf16 two
+/// (ir/mixed_precision.hpp). fp8: as bf16, but products with weights run at the rate of eight bits; such
+/// plans are priced, and no executor takes them.
+enum class precision : int { f32, tf32, bf16, fp8 };
+inline constexpr int precisions = 4;
+
+/// FLOP/s of matrix products by number format: dense peaks (figures with sparsity are twice as high). 0:
+/// none, or none is published.
+struct format_rates {
+  double f32 = 0, tf32 = 0, bf16 = 0, fp8 = 0;
+  double in(precision p) const {
+    double const all[precisions] = {f32, tf32, bf16, fp8};
+    return all[static_cast<int>(p)];
+  }
+  friend bool operator==(format_rates const&, format_rates const&) = default;
+};
+
+/// What share of its peaks a kind reaches, by measurement. 0: not known; the cost model's own share counts.
+struct kernel_efficiency {
+  double products = 0;          // of FLOP/s, in large matrix products
+  double attention = 0;         // of FLOP/s, in fused attention
+  double memory = 0;            // of bytes/s
+  // a product of so many results, or of sums of so many terms, runs at half of that rate
+  double half_results = 0, half_terms = 0;
+  friend bool operator==(kernel_efficiency const&, kernel_efficiency const&) = default;
+};
+
 /// One kind of device. Rates are peaks; a cost model applies its own efficiencies.
 struct device_kind {
   std::string name;
-  double flops = 0;             // FLOP/s in the scalar that is trained with
+  double flops = 0;             // FLOP/s in the format that is trained in (ir/machine/precision.hpp)
   double memory_bandwidth = 0;  // bytes/s
   i64 memory = 0;               // bytes
   double launch = 0;            // seconds an operator costs however small it is
+  format_rates rates = {};      // what `flops` may be; all 0: `flops` counts in every format
+  kernel_efficiency efficiency = {};
   friend bool operator==(device_kind const&, device_kind const&) = default;
 };
 
@@ -55,7 +84,13 @@ struct machine {
   bool uniform() const { for (int k : device) if (k != device.front()) return false; return true; }
   u64 hash() const {
     core::hasher h;
-    for (device_kind const& k : kinds) h.add(k.flops).add(k.memory_bandwidth).add(k.memory).add(k.launch);
+    for (device_kind const& k : kinds) {
+      h.add(k.flops).add(k.memory_bandwidth).add(k.memory).add(k.launch);
+      if (format_rates const& r = k.rates; r != format_rates())
+        h.add(r.f32).add(r.tf32).add(r.bf16).add(r.fp8);
+      if (kernel_efficiency const& e = k.efficiency; e != kernel_efficiency())
+        h.add(e.products).add(e.attention).add(e.memory).add(e.half_results).add(e.half_terms);
+    }
     for (int d : device) h.add(d);
     for (link_level const& l : links) h.add(l.group).add(l.latency).add(l.bandwidth);
     return h.value();

@@ -4,12 +4,15 @@
 #include <cstdio>
 #include <limits>
 #include <tensorpar/ir/machine/machine.hpp>
+#include <utility>
 
 namespace tensorpar {
 
 /// Throws `error` unless
 ///  - there is a device, and every device has a kind;
-///  - rates are numbers from 1, memory is at least a byte, times are not negative, all of them finite;
+///  - rates are numbers from 1 (0 where a format has none), memory is at least a byte, times are not
+///    negative, all of them finite;
+///  - shares that a kind reaches are from 0 to 1, its sizes of half a rate not negative;
 ///  - several devices have links, on at most 8 levels;
 ///  - every level's groups consist of those of the level inside it, and the outermost joins all devices.
 /// `where`: what stands before the place in the message, as "file.json: ". O(devices).
@@ -38,6 +41,16 @@ inline void require_machine(machine const& m, std::string const& where) {
     real(k.memory_bandwidth, 1, at + "memory_bandwidth");
     whole(k.memory, 1, std::numeric_limits<i64>::max(), at + "memory");
     real(k.launch, 0, at + "launch");
+    for (auto const& [rate, name] : {std::pair{k.rates.f32, "f32"}, {k.rates.tf32, "tf32"},
+                                     {k.rates.bf16, "bf16"}, {k.rates.fp8, "fp8"}})
+      if (rate != 0) real(rate, 1, at + "rates." + name);
+    kernel_efficiency const& e = k.efficiency;
+    for (auto const& [share, name] :
+         {std::pair{e.products, "products"}, {e.attention, "attention"}, {e.memory, "memory"}})
+      if (real(share, 0, at + "efficiency." + name); share > 1)
+        wrong("a share above 1", at + "efficiency." + name, "a number from 0 to 1");
+    real(e.half_results, 0, at + "efficiency.half_results");
+    real(e.half_terms, 0, at + "efficiency.half_terms");
   }
   int const kinds = static_cast<int>(m.kinds.size());
   for (std::size_t i = 0; i < m.device.size(); ++i)

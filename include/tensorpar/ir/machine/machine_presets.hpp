@@ -8,21 +8,54 @@
 
 namespace tensorpar {
 
-/// Device kinds. FLOP/s are dense peaks of the scalar that the source trains with (fp32 on the older ones,
-/// bf16 on H100 and H200), memory in bytes. Data sheets of the makers; the H100/H200 bf16 dense peak is 989
-/// TFLOP/s (1979 is the figure with sparsity). A graph in another format takes `at_precision`
-/// (ir/machine/precision.hpp): bf16's rates with the bytes of f32 are those of no machine.
+/// Device kinds, from their makers' data sheets. `rates` are dense peaks by number format. `flops` is the
+/// rate of the format that the source trains with: fp32 on the older ones, bf16 from A100 on.
+/// `plan_training` puts that of the problem in its place; other phases of the planner take a machine as it
+/// is (`at_precision`, ir/machine/precision.hpp). A V100's and a T4's products in fp16 are of a format that
+/// nothing here trains in.
 namespace kinds {
-inline device_kind v100() { return {"V100-SXM2-16GB", 15.7e12, 900e9, i64{16} << 30, 6e-6}; }
-inline device_kind h100() { return {"H100-SXM5-80GB", 989e12, 3.35e12, 80'000'000'000, 4e-6}; }
-inline device_kind h200() { return {"H200-SXM5-141GB", 989e12, 4.8e12, 141'000'000'000, 4e-6}; }
-inline device_kind m60() { return {"Tesla M60", 4.8e12, 160e9, i64{8} << 30, 8e-6}; }
-inline device_kind t4() { return {"T4", 8.1e12, 320e9, i64{16} << 30, 6e-6}; }
-inline device_kind titan_x() { return {"GeForce TITAN X", 6.7e12, 336.5e9, i64{12} << 30, 8e-6}; }
-inline device_kind a40() { return {"A40", 37.4e12, 696e9, i64{48} << 30, 5e-6}; }
-inline device_kind a5500() { return {"RTX A5500", 34.1e12, 768e9, i64{24} << 30, 5e-6}; }
-/// A device that is a thread of this process: round numbers, the same everywhere, so that plans for it do not
-/// depend on the host.
+/// Of so many multiprocessors, each of which works on tiles of 128 x 128 results. A product wastes a fifth of
+/// a round of tiles, and the time of 48 terms. Both are fitted to 14,617 products in f32 on V100, A100 and
+/// H100, measured by others (Lee et al. 2025, NeuSight; tests/cost/measured_products.test.cpp).
+constexpr kernel_efficiency reached(double products, double attention, double memory, int multiprocessors) {
+  return {products, attention, memory, 0.2 * multiprocessors * 128 * 128, 48};
+}
+inline device_kind v100() {
+  return {"V100-SXM2-16GB", 15.7e12, 900e9, i64{16} << 30, 6e-6, {.f32 = 15.7e12}, reached(0.9, 0, 0.85, 80)};
+}
+inline device_kind a100() {
+  return {"A100-SXM4-80GB", 312e12, 2.039e12, i64{80} << 30, 5e-6, {19.5e12, 156e12, 312e12, 0},
+          reached(0.8, 0.55, 0.8, 108)};
+}
+inline constexpr format_rates hopper{67e12, 494.5e12, 989e12, 1979e12};
+inline device_kind h100() {
+  return {"H100-SXM5-80GB", 989e12, 3.35e12, 80'000'000'000, 4e-6, hopper, reached(0.74, 0.48, 0.85, 132)};
+}
+/// Shares of H200 in bf16 as cuBLAS and this library's own kernels reach them: 729e12 FLOP/s in the products
+/// of a GPT of 1.5e9 parameters, 482e12 in the gradient of attention, 4.2 to 4.5e12 bytes/s.
+inline device_kind h200() {
+  return {"H200-SXM5-141GB", 989e12, 4.8e12, 141'000'000'000, 4e-6, hopper, reached(0.74, 0.48, 0.85, 132)};
+}
+/// Memory is what systems report as usable. Shares are H100's: none were measured.
+inline device_kind b200() {
+  return {"B200-SXM-180GB", 2250e12, 8e12, 180'000'000'000, 4e-6, {80e12, 1100e12, 2250e12, 4500e12},
+          reached(0.74, 0.48, 0.85, 148)};
+}
+inline device_kind gb200() {
+  return {"GB200-186GB", 2500e12, 8e12, 186'000'000'000, 4e-6, {90e12, 1250e12, 2500e12, 5000e12},
+          reached(0.74, 0.48, 0.85, 152)};
+}
+inline device_kind m60() { return {"Tesla M60", 4.8e12, 160e9, i64{8} << 30, 8e-6, {.f32 = 4.8e12}}; }
+inline device_kind t4() { return {"T4", 8.1e12, 320e9, i64{16} << 30, 6e-6, {.f32 = 8.1e12}}; }
+inline device_kind titan_x() {
+  return {"GeForce TITAN X", 6.7e12, 336.5e9, i64{12} << 30, 8e-6, {.f32 = 6.7e12}};
+}
+inline device_kind a40() {
+  return {"A40", 37.4e12, 696e9, i64{48} << 30, 5e-6, {37.4e12, 74.8e12, 149.7e12, 0}};
+}
+inline device_kind a5500() { return {"RTX A5500", 34.1e12, 768e9, i64{24} << 30, 5e-6, {.f32 = 34.1e12}}; }
+/// A device that is a thread of this process: round numbers, the same everywhere and in every format, so that
+/// plans for it do not depend on the host.
 inline device_kind logical() { return {"logical", 20e9, 10e9, i64{4} << 30, 2e-6}; }
 }  // namespace kinds
 
@@ -48,8 +81,17 @@ inline node_type
 summit_node() {
   return {kinds::v100(), 6, {{"NVLink", 3, 3e-6, 50e9}, {"X-Bus", 6, 5e-6, 64e9 / 3}}, gbit(100), gbit(100)};
 }
-inline node_type dgx(device_kind k) {
-  return {std::move(k), 8, {{"NVSwitch", 8, 3e-6, 450e9}}, 8 * gbit(400), gbit(400)};
+/// Eight devices behind NVSwitch, each with a network card of its own. `nvlink`: bytes/s, one direction.
+inline node_type dgx(device_kind k, double nvlink, double card) {
+  return {std::move(k), 8, {{"NVSwitch", 8, 3e-6, nvlink}}, 8 * card, card};
+}
+inline node_type dgx_a100() { return dgx(kinds::a100(), 300e9, gbit(200)); }
+inline node_type dgx_h100() { return dgx(kinds::h100(), 450e9, gbit(400)); }
+inline node_type dgx_h200() { return dgx(kinds::h200(), 450e9, gbit(400)); }
+inline node_type dgx_b200() { return dgx(kinds::b200(), 900e9, gbit(400)); }
+/// 72 devices in one NVLink domain.
+inline node_type gb200_nvl72() {
+  return {kinds::gb200(), 72, {{"NVLink", 72, 3e-6, 900e9}}, 72 * gbit(400), gbit(400)};
 }
 // AutoDist, section 3: all AWS instances have 10 GbE single-flow bandwidth.
 inline node_type g3_4() { return {kinds::m60(), 1, {}, gbit(10), gbit(10)}; }
@@ -119,9 +161,10 @@ inline machine logical_nodes(int nodes, int per_node) {
 
 /// Names that `preset` knows. "NAME:COUNT" is COUNT nodes ("logical": devices).
 inline std::vector<std::string> preset_names() {
-  std::vector<std::string> r{"summit",      "dgx-h100",     "dgx-h200",      "g3.4xlarge",
-                             "g3.16xlarge", "g4dn.2xlarge", "g4dn.12xlarge", "titan-x",
-                             "predtop-1",   "predtop-2",    "logical",       "logical-2x2"};
+  std::vector<std::string> r{"summit",      "dgx-a100",    "dgx-h100",     "dgx-h200",
+                             "dgx-b200",    "gb200-nvl72", "g3.4xlarge",   "g3.16xlarge",
+                             "g4dn.2xlarge", "g4dn.12xlarge", "titan-x",   "predtop-1",
+                             "predtop-2",   "logical",     "logical-2x2"};
   for (auto const& row : detail::autodist_rows) r.push_back("autodist-" + std::string(row.name));
   return r;
 }
@@ -154,8 +197,11 @@ inline machine preset(std::string_view name) {
   std::string const label(name);
   using namespace detail;
   if (base == "summit") return cluster_of(label, summit_node(), n, "EDR InfiniBand", infiniband);
-  if (base == "dgx-h100") return cluster_of(label, dgx(kinds::h100()), n, "NDR InfiniBand", infiniband);
-  if (base == "dgx-h200") return cluster_of(label, dgx(kinds::h200()), n, "NDR InfiniBand", infiniband);
+  if (base == "dgx-a100") return cluster_of(label, dgx_a100(), n, "HDR InfiniBand", infiniband);
+  if (base == "dgx-h100") return cluster_of(label, dgx_h100(), n, "NDR InfiniBand", infiniband);
+  if (base == "dgx-h200") return cluster_of(label, dgx_h200(), n, "NDR InfiniBand", infiniband);
+  if (base == "dgx-b200") return cluster_of(label, dgx_b200(), n, "NDR InfiniBand", infiniband);
+  if (base == "gb200-nvl72") return cluster_of(label, gb200_nvl72(), n, "NDR InfiniBand", infiniband);
   if (base == "g3.4xlarge") return cluster_of(label, g3_4(), n, "Ethernet", ethernet);
   if (base == "g3.16xlarge") return cluster_of(label, g3_16(), n, "Ethernet", ethernet);
   if (base == "g4dn.2xlarge") return cluster_of(label, g4dn_2(), n, "Ethernet", ethernet);

@@ -9,6 +9,7 @@ struct attention_grad {
   i64 heads;
   bool causal = false;
   static constexpr auto name = "attention_grad";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bqe, bqe, bKe, bKe -> bqe, bKe, bKe";
   static constexpr int arity = 4;
   static constexpr void describe(auto& s, auto&& visit) {
@@ -27,6 +28,7 @@ struct attention {
   i64 heads;
   bool causal = false;
   static constexpr auto name = "attention";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bqe, bKe, bKe -> bqe";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) {

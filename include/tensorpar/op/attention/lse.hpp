@@ -12,6 +12,7 @@ struct attention_with_lse {
   i64 heads;
   bool causal = false;
   static constexpr auto name = "attention_with_lse";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bqe, bKe, bKe -> bqe, beq";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) {

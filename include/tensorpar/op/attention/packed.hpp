@@ -10,6 +10,7 @@ struct packed_attention_grad {
   i64 heads;
   bool causal = false;
   static constexpr auto name = "packed_attention_grad";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bSe, bSe -> bSe";
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) {
@@ -32,6 +33,7 @@ struct packed_attention {
   i64 heads;
   bool causal = false;
   static constexpr auto name = "packed_attention";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bSe -> bSe";
   static constexpr void describe(auto& s, auto&& visit) {
     visit("heads", s.heads);

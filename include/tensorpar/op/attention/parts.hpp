@@ -28,6 +28,7 @@ constexpr inference state_of(char const* operators, shape const& x, i64 heads) {
 struct attention_parts_grad {
   i64 heads;
   static constexpr auto name = "attention_parts_grad";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bpqe, bqe, bpKe, bpKe -> bqe, bpKe, bpKe";
   static constexpr int arity = 4;
   static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); }
@@ -42,6 +43,7 @@ struct attention_parts_grad {
 struct attention_parts {
   i64 heads;
   static constexpr auto name = "attention_parts";
+  static constexpr auto work = op::work_kind::attention;
   static constexpr auto notation = "bqe, bpKe, bpKe -> bpqe";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); }

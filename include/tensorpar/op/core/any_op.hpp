@@ -48,6 +48,7 @@ struct op_info {
   unsigned wide_operands;
   // of an operator and a function in one: both; else nullptr
   op_info const *first, *then;
+  work_kind work = work_kind::other;
 
   /// The iteration space of the activations.
   constexpr loops pattern(i64 const* a, shapes in) const { return fixed ? *notation : notation_for(a, in); }
@@ -182,6 +183,7 @@ template <class Op> struct erased {
     if constexpr (differentiable<Op>) r.derive = &derive;
     if constexpr (requires { Op::sums_wide; }) r.sums_wide = Op::sums_wide;
     if constexpr (requires { Op::wide_operands; }) r.wide_operands = Op::wide_operands;
+    if constexpr (requires { Op::work; }) r.work = Op::work;
     if constexpr (requires { typename Op::first; typename Op::then; }) {
       r.first = of<typename Op::first>();
       r.then = of<typename Op::then>();

@@ -9,6 +9,10 @@ namespace tensorpar::op {
 
 class gradient_builder;
 
+/// What an operator's time goes into. product: every result is a sum of products of two operands' elements,
+/// made by a matrix unit where a device has one. attention: products and softmax in one kernel.
+enum class work_kind : unsigned char { other, product, attention };
+
 namespace detail {
 // no lambda in a requires-expression: nvcc 13 says false, silently
 struct ignore { constexpr void operator()(auto&&...) const {} };
@@ -34,6 +38,7 @@ concept has_notation = requires { { Op::notation } -> std::convertible_to<std::s
 ///    are attributes (at most 8)
 ///  - `o.weights(in)`                 parameters that the operator brings along, at most 4
 ///  - `o.flops(in, out)`              default: one operation per point, two if a loop is reduced
+///  - `Op::work`                      what its time goes into (`work_kind`, default other), for cost models
 ///  - `o.units(letter, in)`           a loop may be split into divisors of this many parts (default, or 0: of
 ///    all its extents)
 ///  - `o.index_extent(k, in)`        operand k (in: all of them, weights too) holds indices from 0 to below

@@ -24,6 +24,7 @@ template <class G> [[gnu::noinline, gnu::cold]] void derive_over_leads(G& g, int
 struct contraction {
   u64 text[4]{};
   static constexpr auto name = "contraction";
+  static constexpr auto work = op::work_kind::product;
   static constexpr bool sums_wide = true;
   static constexpr int arity = -1;
   constexpr contraction() = default;
@@ -129,6 +130,7 @@ struct linear {
   bool bias = true;
   axis to{};
   static constexpr auto name = "linear";
+  static constexpr auto work = op::work_kind::product;
   static constexpr auto notation = "...i, oi, o -> ...o";
   static constexpr void describe(auto& s, auto&& visit) {
     visit("out", s.out);
@@ -164,6 +166,7 @@ struct linear {
 struct matmul {
   bool transpose_a = false, transpose_b = false;
   static constexpr auto name = "matmul";
+  static constexpr auto work = op::work_kind::product;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("transpose_a", s.transpose_a);

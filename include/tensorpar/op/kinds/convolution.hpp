@@ -47,6 +47,7 @@ struct conv2d {
   i64 kernel_w = 0;
   i64 pad_w = -1;
   static constexpr auto name = "conv2d";
+  static constexpr auto work = op::work_kind::product;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("out", s.out); visit("kernel", s.kernel); visit("stride", s.stride); visit("pad", s.pad);
     visit("groups", s.groups); visit("bias", s.bias); visit("kernel_w", s.kernel_w); visit("pad_w", s.pad_w);
@@ -90,6 +91,7 @@ struct conv2d {
 struct conv2d_grad_x {
   i64 kernel, stride, pad, groups, kernel_w, pad_w, h, w;
   static constexpr auto name = "conv2d_grad_x";
+  static constexpr auto work = op::work_kind::product;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("kernel", s.kernel); visit("stride", s.stride); visit("pad", s.pad); visit("groups", s.groups);
@@ -115,6 +117,7 @@ struct conv2d_grad_x {
 struct conv2d_grad_w {
   i64 kernel, stride, pad, groups, kernel_w, pad_w;
   static constexpr auto name = "conv2d_grad_w";
+  static constexpr auto work = op::work_kind::product;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("kernel", s.kernel); visit("stride", s.stride); visit("pad", s.pad); visit("groups", s.groups);

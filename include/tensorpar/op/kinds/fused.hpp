@@ -13,6 +13,7 @@ namespace tensorpar::op {
 struct linear_with {
   bool bias = true, then_gelu = false, plus = false;
   static constexpr auto name = "linear_with";
+  static constexpr auto work = op::work_kind::product;
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("bias", s.bias);
@@ -50,6 +51,7 @@ struct contraction_with {
   contraction product{};
   bool slope = false, plus = false, sums = false;
   static constexpr auto name = "contraction_with";
+  static constexpr auto work = op::work_kind::product;
   static constexpr bool sums_wide = true;
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) {

@@ -88,6 +88,7 @@ inline search_result nothing_found(computation_graph const& forward, training_gr
   r.plan.micro_batches = o.micro_batches;
   r.plan.reduction = graph.reduction;
   r.plan.optimizer = o.optimizer;
+  r.plan.precision = precision_in(forward);
   r.plan.scalar_bytes = o.scalar_bytes;
   r.plan.batch = samples_of(forward) * o.micro_batches;
   r.plan.scratch = o.scratch.policy;

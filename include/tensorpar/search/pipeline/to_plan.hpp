@@ -20,6 +20,7 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   r.graph = forward.hash();
   r.cluster = on;
   r.optimizer = m.options().optimizer;
+  r.precision = precision_in(forward);
   r.scalar_bytes = m.options().scalar_bytes;
   if (int const loss = forward.output(m.options().loss); loss >= 0)
     r.reduction =
