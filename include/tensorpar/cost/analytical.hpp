@@ -66,9 +66,9 @@ inline double flops_with_waste(double flops, double results, kernel_efficiency c
 /// al. 2009, "Roofline"); small products take longer (`flops_with_waste`) on kinds that say by how much.
 /// Collectives: the cheapest of ring, tree and hierarchical (cost/collectives.hpp) over the levels of links
 /// that the group crosses; of groups that lie differently, the slowest counts. Flat algorithms leave a block
-/// of devices once per group, hierarchical ones on every device; `uplinks` prices that difference. An exchange:
-/// the most that one device sends or receives, over the link that joins all of its devices. O(axes * levels)
-/// and without allocation where meshes and link levels nest. Stateless: safe to share.
+/// of devices once per group, hierarchical ones on every device; `uplinks` prices that difference. An
+/// exchange: the most that one device sends or receives, over the link that joins all of its devices. O(axes
+/// * levels) and without allocation where meshes and link levels nest. Stateless: safe to share.
 struct analytical {
   analytical_options use{};
 
