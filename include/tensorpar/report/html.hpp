@@ -101,6 +101,10 @@ inline std::string page_cards(plan_summary const& s, timeline const& predicted,
                                         s.bound > 0 && s.cost > 0
                                             ? "search: " + least + ", gap " + gap_text(s.cost, s.bound)
                                             : "simulated");
+  if (s.rate.samples > 0)
+    r += card(printed("%.1f", 100 * s.rate.mfu) + " %", "of the devices' FLOP/s (MFU)",
+              three(s.rate.samples) + " samples/s" +
+                  (s.rate.tokens > 0 ? "; " + three(s.rate.tokens) + " tokens/s" : ""));
   timeline const* before = &predicted;
   for (named_timeline const& x : others) {
     std::string const than = before == &predicted ? "against the prediction" : "against the one before";

@@ -46,6 +46,10 @@ inline core::json to_json(plan_summary const& s) {
   r["reduction"] = s.summed ? "sum" : "mean";
   r["ordered"] = s.ordered;
   r["predicted_step_s"] = s.seconds;
+  r["samples_per_s"] = s.rate.samples;
+  r["tokens_per_s"] = s.rate.tokens;
+  r["model_flops"] = s.rate.model_flops;
+  r["mfu"] = s.rate.mfu;
   r["cost_s"] = s.cost;
   r["bound_s"] = s.bound;
   r["bytes"] = std::move(bytes);

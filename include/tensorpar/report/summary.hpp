@@ -14,6 +14,7 @@
 #include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/units.hpp>
+#include <tensorpar/simulate/throughput.hpp>
 
 namespace tensorpar::report {
 
@@ -45,6 +46,7 @@ struct plan_summary {
   std::string scratch;                      // whose scratch space is in `peak`, in words
   // simulated step; the search's lower bound and its own estimate (0: none)
   double seconds = 0, bound = 0, cost = 0;
+  simulation::throughput rate;                          // of that step
   std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of reshard
   std::array<i64, move_kinds> times{};      // tasks
   std::vector<operator_summary> operators;
@@ -68,6 +70,17 @@ struct plan_summary {
     return m;
   }
 };
+
+/// "51.6 samples/s, 26400 tokens/s (413 a device), 38 % of the devices' FLOP/s (MFU)"; "" without a time.
+inline std::string throughput_text(plan_summary const& s) {
+  simulation::throughput const& t = s.rate;
+  if (t.samples <= 0) return "";
+  std::string r = detail::three(t.samples) + " samples/s";
+  if (t.tokens > 0)
+    r += ", " + detail::three(t.tokens) + " tokens/s (" +
+         detail::three(t.tokens / static_cast<double>(s.devices.size())) + " a device)";
+  return r + ", " + detail::printed("%.1f", 100 * t.mfu) + " % of the devices' FLOP/s (MFU)";
+}
 
 /// As people write it: "all-reduce".
 inline std::string move_text(ir::reshard_kind k) {
@@ -226,6 +239,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.scratch =
       q.scratch && p.scratch.empty() ? "with kernels' scratch" : scratch_text(q.scratch ? p.scratch : "");
   s.seconds = time.seconds;
+  if (s.seconds > 0) s.rate = simulation::throughput_of(t, p, s.seconds);
   s.bound = p.bound;
   s.cost = p.cost;
   s.devices.resize(p.cluster.device.size());

@@ -42,6 +42,7 @@ inline std::string explain(plan_summary const& s) {
   if (s.ordered) r += ", operators in the plan's own order";
   if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
+  if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
   if (s.bound > 0 && s.cost > 0)
     r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +
          "; no plan of its space, on these devices or " + "the parts of them that it looked at, is below " +
