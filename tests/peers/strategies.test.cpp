@@ -135,7 +135,8 @@ TEST_CASE("Megatron is a strategy for attention of one packed tensor too, and no
 }
 
 TEST_CASE("BERT-Large within a node: what experts do (Megatron) is found, block by block, and with norms split along the sequence") {
-  machine const on = preset("dgx-h100:1");
+  machine on = preset("dgx-h100:1");
+  on.kinds[0].efficiency = {};                                  // where parts of a product waste as little as the whole
   computation_graph const g = zoo::make("bert_large:layers=4", 8);
   search_options o;
   o.optimizer.kind = optimizer_kind::adamw;

@@ -86,6 +86,13 @@ TEST_CASE("PredTOP's platforms, DGX nodes and logical devices") {
   CHECK(h.between(0, 7).bandwidth == 450e9);
   CHECK(h.between(7, 8).bandwidth == 50e9);                                  // an adapter of 400 Gbit/s per device
   CHECK(h.kinds[0].memory_bandwidth == 4.8e12);
+  machine const a = preset("dgx-a100:2"), b = preset("dgx-b200:2"), g = preset("gb200-nvl72:2");
+  CHECK(a.between(0, 7).bandwidth == 300e9);
+  CHECK(a.between(7, 8).bandwidth == 25e9);
+  CHECK(b.between(0, 7).bandwidth == 900e9);
+  CHECK(g.size() == 144);
+  CHECK(g.between(0, 71).name == "NVLink");
+  CHECK(g.between(71, 72).bandwidth == 50e9);
   CHECK(preset("logical").size() == 4);
   CHECK(preset("logical:6") == logical(6));
   CHECK(preset("logical-2x2") == logical_nodes(2, 2));
@@ -103,7 +110,7 @@ TEST_CASE("unknown names say what is valid") {
       FAIL("accepted");
     } catch (error const& e) {
       CHECK(e.where() == "machine \"" + std::string(bad) + "\"");
-      CHECK(e.valid().find("summit, dgx-h100") == 0);
+      CHECK(e.valid().find("summit, dgx-a100, dgx-h100") == 0);
       CHECK(e.valid().find("autodist-b12") != std::string::npos);
     }
   }
