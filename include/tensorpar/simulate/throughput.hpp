@@ -23,7 +23,7 @@ inline double model_flops(training_graph const& t, int micro_batches) {
   double sum = 0;
   std::vector<shape> in, out;
   for (graph_node const& n : t.graph.nodes) {
-    if (n.op.op->work == op::work_kind::other || n.recomputed) continue;
+    if (n.op.op->work == op::work_kind::other || n.in.size() < 2 || n.recomputed) continue;
     if (n.phase != step_phase::forward && n.phase != step_phase::backward) continue;
     in.clear();
     out.clear();

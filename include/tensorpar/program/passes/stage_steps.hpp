@@ -92,6 +92,7 @@ inline plan plan_of_step(plan p, std::vector<op_strategy> nodes, training_graph 
   p.nodes = std::move(nodes);
   p.graph = ir::forward_part_hash(t);
   p.reduction = t.reduction;
+  if (p.batch == 0) p.batch = p.pipeline.mini_batch;
   p.pipeline = {};
   p.micro_batches = 1;
   p.serial = 0;
