@@ -5,6 +5,7 @@
 #include <optional>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/plan/machine_codec.hpp>
 #include <tensorpar/plan/node_codec.hpp>
 #include <tensorpar/plan/order_fault.hpp>

@@ -5,6 +5,7 @@
 #include <string>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/planned.hpp>
 #include <tensorpar/program/step_of.hpp>

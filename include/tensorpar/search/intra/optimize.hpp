@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/intra/idle_recomputation.hpp>
 #include <tensorpar/search/intra/nested_forks.hpp>

@@ -2,6 +2,7 @@
 // unrolled and executed
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/search/pipeline/graph_model.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
