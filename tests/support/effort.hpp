@@ -16,26 +16,13 @@ inline constexpr bool slow = false;
 inline constexpr bool slow = false;
 #endif
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool races = true;
-#else
-inline constexpr bool races = false;
-#endif
-#elif defined(__SANITIZE_THREAD__)
-inline constexpr bool races = true;
-#else
-inline constexpr bool races = false;
-#endif
-
 /// How many times as many cases are wanted: the environment's TENSORPAR_TEST_EFFORT, from 1 to 1,000; else 1.
 inline int wanted() {
   char const* const text = std::getenv("TENSORPAR_TEST_EFFORT");
   int const n = text ? std::atoi(text) : 1;
   return n < 1 ? 1 : n > 1000 ? 1000 : n;
 }
-/// All of them in optimised builds, a quarter under AddressSanitizer and an eighth under ThreadSanitizer: these look for bad memory accesses
-/// and races, which the first cases meet as well.
-inline int cases(int all) { return (races ? (all + 7) / 8 : slow ? (all + 3) / 4 : all) * wanted(); }
+/// All of them in optimised builds, a quarter under sanitizers: these look for bad memory accesses, which the first cases meet as well.
+inline int cases(int all) { return (slow ? (all + 3) / 4 : all) * wanted(); }
 
 }  // namespace test_effort
