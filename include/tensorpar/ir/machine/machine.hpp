@@ -25,7 +25,7 @@ struct format_rates {
   friend bool operator==(format_rates const&, format_rates const&) = default;
 };
 
-/// What share of its peaks a kind reaches, by measurement. 0: not known; the cost model's own share counts.
+/// What share of its peaks a kind reaches. 0: not known; the cost model's own share counts.
 struct kernel_efficiency {
   double products = 0;          // of FLOP/s, in large matrix products
   double attention = 0;         // of FLOP/s, in fused attention

@@ -24,6 +24,8 @@ constexpr kernel_efficiency reached(double products, double attention, double me
 inline device_kind v100() {
   return {"V100-SXM2-16GB", 15.7e12, 900e9, i64{16} << 30, 6e-6, {.f32 = 15.7e12}};
 }
+/// Products and memory as measured in f32 (see `reached`); the share of attention, and that bf16 has the same
+/// ones, are assumed. So for H100.
 inline device_kind a100() {
   return {"A100-SXM4-80GB", 312e12, 2.039e12, i64{80} << 30, 5e-6, {19.5e12, 156e12, 312e12, 0},
           reached(0.8, 0.55, 0.8, 108)};
