@@ -1,6 +1,7 @@
 // tests/stand_in/races.test.cpp - the GPU that is played: numbers that two touch, one of whom has not waited for the other
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
+#include <string>
 #include <vector>
 
 #include "gpu.hpp"
@@ -151,6 +152,24 @@ TEST_CASE("streams are in order by events that were written after the work, what
       CHECK(cudaDeviceSynchronize() == cudaSuccess);
       CHECK(g.complained("not in order") == (how < 2));
     }
+}
+
+TEST_CASE("what lies beside a piece of memory is nobody's, from its first byte to its last") {
+  if (skipped()) return;
+  struct {
+    int from;
+    unsigned lanes;
+    bool outside;
+  } const cases[] = {{0, 60, false}, {0, 61, true}, {-1, 1, true}, {59, 1, false}, {60, 1, true}};
+  for (auto const& c : cases) {
+    gpus g;
+    numbers<int> out(60);
+    REQUIRE(ask(store, 1, c.lanes, out.at() + c.from, 1) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == (c.outside ? cudaErrorIllegalAddress : cudaSuccess));
+    CHECK(g.complained("outside of what is allocated, 4 bytes") == c.outside);
+    CHECK(g.complained("lane " + std::to_string(c.lanes - 1) + " writes in ") == c.outside);
+    g.again();
+  }
 }
 
 TEST_CASE("a race is a failed launch, in words that name who and where") {

@@ -27,8 +27,8 @@ enum class lane_order { forward, backward, shuffled, mixed };
 enum class schedule { late, early, shuffled };
 
 /// Memory of GPUs, at addresses that the host has no access to except while their work is done; or pinned memory, which it always has.
-/// Every piece ends where a page does, with no access beyond; addresses are not used again. AddressSanitizer knows the bytes before the
-/// piece and after it.
+/// Every piece ends where a page does, with no access beyond; addresses are not used again. races.hpp and AddressSanitizer know the bytes
+/// before the piece and after it.
 class device_memory {
   static constexpr std::size_t page = 4096, reserved = std::size_t{1} << 42;
   struct piece {
@@ -72,6 +72,7 @@ class device_memory {
     pieces_[at] = x;
     used[gpu] += counts;
     allow(at, x, true);
+    races::allot(reinterpret_cast<void*>(at), n);
     std::memset(reinterpret_cast<void*>(at), 0xff, n < large ? n : large);         // no zeroes for those who forget them
     watch(at, x, true);
     if (region_ == races::region::device) allow(at, x, false);
@@ -173,7 +174,7 @@ struct the_machine {
     if (what.empty()) return;
     if (minds_races) {
       std::fprintf(stderr, "%s\n", what.c_str());
-      broken[gpu] = cudaErrorLaunchFailure;
+      broken[gpu] = what.find(races::outside) == what.npos ? cudaErrorLaunchFailure : cudaErrorIllegalAddress;
     }
     complain(std::move(what));
   }

@@ -25,11 +25,21 @@ struct access {
 struct cell {
   access writer, readers[2];
 };
-constexpr std::size_t page = 1024, cell_bytes = 2, cells = page / cell_bytes;
+constexpr std::size_t page = 1024, cell_bytes = 2, cells = page / cell_bytes, whole_page = 4096;
 using cell_page = std::array<cell, cells>;
+/// Bytes of a page of memory that are allocated; no two pieces share one.
+struct extent {
+  std::uint16_t from = 0, to = 0;
+};
 struct watched {
   std::uintptr_t from = 0, bytes = 0;
   cell_page** pages = nullptr;
+  extent* extents = nullptr;
+  extent& extent_at(std::uintptr_t p) const { return extents[(p - from) / whole_page]; }
+  bool allotted(std::uintptr_t p, std::size_t n) const {
+    extent const first = extent_at(p), last = extent_at(p + n - 1);
+    return p % whole_page >= first.from && p % whole_page < first.to && (p + n - 1) % whole_page < last.to;
+  }
   bool has(std::uintptr_t p) const { return p - from < bytes; }
 };
 
@@ -107,6 +117,11 @@ void tell(access const& before, bool wrote, access const& now, bool writes) {
   *words += (words->empty() ? "" : "\n") + ("not in order: " + say(before, wrote)) + ",\n  and " + say(now, writes);
 }
 
+void tell_outside(access const& now, bool writes, std::size_t n) {
+  if (told->size() >= 20 || !told->insert({0, now.code}).second) return;
+  *words += (words->empty() ? "" : "\n") + (outside + (", " + std::to_string(n) + " bytes: ") + say(now, writes));
+}
+
 void look(cell& c, access const& now, bool writes, progress const& known) {
   if (c.writer.work && !in_order(c.writer, now, known)) tell(c.writer, true, now, writes);
   if (writes) {
@@ -133,6 +148,7 @@ cell* cells_at(watched const& w, std::uintptr_t p) {
 }
 void look_in(watched const& w, std::uintptr_t p, std::size_t n, access const& now, bool writes, progress const& known) {
   constexpr std::size_t much = std::size_t{1} << 18, ends = 4096;
+  if (!w.allotted(p, n)) tell_outside(now, writes, n);
   for (std::uintptr_t at = p / cell_bytes * cell_bytes; at < p + n && w.has(at); at += cell_bytes) {
     if (n > much && at >= p + ends && at < p + n - ends) at = (p + n - ends) / cell_bytes * cell_bytes;      // of what is long, both ends
     look(*cells_at(w, at), now, writes, known);
@@ -183,11 +199,22 @@ void watch(region r, void const* from, std::size_t bytes) {
   std::size_t const table = bytes / page * sizeof(cell_page*);
   void* const t = mmap(nullptr, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (t == MAP_FAILED) std::abort();
-  (r == region::device ? device : pinned) = {reinterpret_cast<std::uintptr_t>(from), bytes, static_cast<cell_page**>(t)};
+  void* const e = mmap(nullptr, bytes / whole_page * sizeof(extent), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (e == MAP_FAILED) std::abort();
+  (r == region::device ? device : pinned) = {reinterpret_cast<std::uintptr_t>(from), bytes, static_cast<cell_page**>(t), static_cast<extent*>(e)};
+}
+void allot(void const* from, std::size_t bytes) {
+  auto const p = reinterpret_cast<std::uintptr_t>(from), end = p + bytes;
+  std::lock_guard const held(*guard);
+  for (watched const* w : {&device, &pinned})
+    for (std::uintptr_t at = p / whole_page * whole_page; w->has(p) && at < end; at += whole_page)
+      w->extent_at(at) = {static_cast<std::uint16_t>(at < p ? p - at : 0), static_cast<std::uint16_t>(std::min(end - at, whole_page))};
 }
 void forget(void const* from, std::size_t bytes) {
   auto const p = reinterpret_cast<std::uintptr_t>(from);
   std::lock_guard const held(*guard);
+  for (watched const* w : {&device, &pinned})
+    for (std::uintptr_t at = p / whole_page * whole_page; w->has(p) && at < p + bytes; at += whole_page) w->extent_at(at) = {};
   for (watched const* w : {&device, &pinned})
     for (std::uintptr_t at = p / page * page; w->has(p) && at < p + bytes; at += page) {
       cell_page*& q = w->pages[(at - w->from) / page];

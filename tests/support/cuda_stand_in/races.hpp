@@ -1,4 +1,5 @@
-// tests/support/cuda_stand_in/races.hpp - who touches the same number as another without having waited for it: lanes, blocks, streams, host
+// tests/support/cuda_stand_in/races.hpp - who touches the same number as another without having waited for it: lanes, blocks, streams, host;
+// and who touches what was not allocated
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,9 @@ inline void learn(progress& a, unsigned line, std::uint32_t number) {
 namespace races {
 enum class region { device, pinned };
 void watch(region r, void const* from, std::size_t bytes);
-/// The piece is given back: what was done with it matters to nobody.
+/// The piece may be touched from now on, and nothing before it in its first page or behind it in its last.
+void allot(void const* from, std::size_t bytes);
+/// The piece is given back: what was done with it matters to nobody, and nobody may touch it.
 void forget(void const* from, std::size_t bytes);
 
 /// This thread does work that is the number-th of its line, and knows so much. Until `leave`.
@@ -47,6 +50,8 @@ void host_learns(progress const& known);
 std::uint32_t host_goes_on();
 
 void touch(void const* p, std::size_t bytes, bool writes);
+/// How what is said of such an access begins.
+inline constexpr char const* outside = "outside of what is allocated";
 /// What was found since this was asked last, in words; empty: nothing.
 std::string found();
 /// Is every access seen, or only what is told?
