@@ -26,7 +26,7 @@ struct forked {
   }
 };
 ir::sharding at(int start, i64 n) { return n > 1 ? ir::sharding{start, {{'\0', n, 1}}} : ir::sharding{start, {}}; }
-ir::layout lies(ir::sharding const& s) { return passes::detail::step_meshes::mesh_layout(s); }
+ir::layout lies(ir::sharding const& s) { return passes::mesh_layout(s); }
 int exchanges_before(program const& q, int node) {
   int n = 0;
   for (task const& x : q.tasks) {

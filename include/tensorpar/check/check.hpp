@@ -23,6 +23,9 @@ inline std::vector<finding> check_all(training_graph const& t, plan const& p, pr
   findings out(limit);
   facts known(p.cluster.size());
   check_plan(t, p, known, out);
+  if (out.empty() && !q.listed_for.empty())
+    out.add({fault::malformed, -1, -1, -1, -1,
+             "the program lists one device only of those that do the same: it is there to be simulated"});
   if (out.empty()) check_program_form(t, p, q, known, out);
   if (!out.empty()) return out.take();                   // what follows relies on the form
   bool fused = false;

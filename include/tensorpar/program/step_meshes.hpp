@@ -4,6 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
+#include <tensorpar/program/lockstep_devices.hpp>
 
 namespace tensorpar::passes::detail {
 
@@ -26,17 +27,11 @@ class step_meshes {
   computation_graph const& g_;
   plan const& plan_;
   ir::sharding of_all_;                                               // of operators that belong to no other
+  std::vector<int> some_;                                             // devices that are listed; empty: all
 
  public:
   step_meshes(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
 
-  /// Device meshes as layouts, which say where data lies and nothing of what it is.
-  static ir::layout mesh_layout(ir::sharding const& s) {
-    ir::layout l{s.start, {}};
-    for (ir::mesh_axis const& a : s.axes)
-      l.axes.push_back({ir::part_kind::replicate, -1, a.degree, a.stride});
-    return l;
-  }
   static ir::layout mesh_like(ir::layout l) {
     for (ir::layout_axis& a : l.axes) { a.kind = ir::part_kind::replicate; a.dim = -1; }
     return l;
@@ -85,6 +80,26 @@ class step_meshes {
                     where, "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
     }
     of_all_ = mesh_in_use(plan_);
+  }
+
+  /// From now on `devices` has these alone. Returns who is listed for whom, empty for each for itself.
+  std::vector<int> list(listed_devices listed) {
+    if (listed.only >= 0) some_ = {listed.only};
+    if (!listed.lockstep) return {};
+    std::vector<ir::sharding> all;
+    for (int v = 0; v < g_.node_count(); ++v) all.push_back(mesh_of(v));
+    std::vector<int> r = lockstep_devices(all, plan_.cluster);
+    for (int d = 0; d < plan_.cluster.size(); ++d) if (r[idx(d)] == d) some_.push_back(d);
+    return r;
+  }
+  /// The devices of a layout that are listed, ascending.
+  std::vector<int> devices(ir::layout const& l) const {
+    std::vector<int> d;
+    for (int x : some_) if (l.holds(x)) d.push_back(x);
+    if (!some_.empty()) return d;
+    d = l.devices();
+    std::sort(d.begin(), d.end());
+    return d;
   }
 
   /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it

@@ -12,6 +12,19 @@
 
 namespace tensorpar {
 
+namespace detail {
+template <class Ready>
+planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss,
+                     unroll_options const& o, Ready const& ready) {
+  require_graph(p, forward);
+  planned_step s = !p.pipeline.empty() ? passes::pipeline_pass(forward, p, loss)
+                                       : passes::memory_pass(differentiate(forward, training_of(p, loss)), p);
+  ready(s.graph);
+  s.program = unroll(s, o);
+  return s;
+}
+}  // namespace detail
+
 /// The step that a plan makes of the forward graph that it runs. Its pipeline, its recomputation and its ZeRO
 /// stages are written into the graph (program/passes/), which is then unrolled. `w`: the scratch space of a
 /// backend. `ready(graph)` is called with the step's graph before that. Throws `error` for a plan of another
@@ -19,12 +32,7 @@ namespace tensorpar {
 template <class Ready>
 planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss,
                      workspace_rule w, Ready const& ready) {
-  require_graph(p, forward);
-  planned_step s = !p.pipeline.empty() ? passes::pipeline_pass(forward, p, loss)
-                                       : passes::memory_pass(differentiate(forward, training_of(p, loss)), p);
-  ready(s.graph);
-  s.program = unroll(s, {w});
-  return s;
+  return detail::step_of(forward, p, loss, {w}, ready);
 }
 /// The same without a policy's kernels being looked for: with the scratch space that a search or a
 /// certificate was told of, or none.
@@ -32,6 +40,13 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
                             scratch_space const& scratch = {}) {
   return step_of(forward, p, loss, require_scratch(scratch, p.scalar_bytes, "step_of").rule,
                  [](training_graph const&) {});
+}
+/// The same with one device listed only of those that do the same (`program::listed_for`): for simulators, in
+/// time and space that do not grow with replicas.
+inline planned_step step_to_simulate(computation_graph const& forward, plan const& p,
+                                     std::string const& loss = "loss", scratch_space const& scratch = {}) {
+  workspace_rule const w = require_scratch(scratch, p.scalar_bytes, "step_to_simulate").rule;
+  return detail::step_of(forward, p, loss, {.workspace = w, .lockstep = true}, [](training_graph const&) {});
 }
 
 /// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with

@@ -24,8 +24,17 @@ struct unroll_options {
   // -1: for all devices; else as this one sees it: buffers and tasks list it or nobody, only its arena is
   // filled, and workspaces of others are left out
   int device = -1;
+  bool lockstep = false;       // lists one device only of those that do the same (program::listed_for)
   bool forward_only = false;                 // the forward operators alone, all outputs kept
 };
+
+namespace detail {
+inline passes::listed_devices listed(unroll_options const& o, plan const& p) {
+  if (o.lockstep && o.device != -1)
+    throw error("one device, and one of each that do the same", "unroll", "one of these options");
+  return {o.lockstep, o.device == -1 ? -1 : require_device(o.device, p)};
+}
+}  // namespace detail
 
 /// The program of one training step: every operator on its devices, reshards where producer's and consumer's
 /// layouts differ (shared by consumers that want the same layout), gradient accumulation over micro-batches,
@@ -35,7 +44,7 @@ struct unroll_options {
 /// Laws (checked by check/check.hpp): every operand is read in the layout its notation asks for; all devices
 /// see the same order of tasks.
 inline program unroll(training_graph const& t, plan const& p, unroll_options const& o = {}) {
-  passes::detail::unroller u(t, p, o.workspace, o.device == -1 ? -1 : detail::require_device(o.device, p));
+  passes::detail::unroller u(t, p, o.workspace, detail::listed(o, p));
   u.run(!o.forward_only);
   u.finish(!o.forward_only);
   return std::move(u.out);
@@ -47,7 +56,7 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
   if (o.device != -1 || o.forward_only)
     throw error("a pipeline's step for one device, or without its backward passes", "unroll",
                 "the whole step of all devices");
-  passes::detail::unroller u(s.graph, s.plan, o.workspace);
+  passes::detail::unroller u(s.graph, s.plan, o.workspace, detail::listed(o, s.plan));
   u.run(true, s.order);
   passes::send_early(u.out, [&](int v) {
     return s.passes[idx(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
@@ -57,7 +66,7 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
 }
 /// Bytes of one device's arena: `unroll(t, p, {w}).arena[device]`. O(micro-batches * nodes * log).
 inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
-  passes::detail::unroller u(t, p, w, detail::require_device(device, p), false);
+  passes::detail::unroller u(t, p, w, detail::listed({.device = device}, p), false);
   u.run(true);
   u.finish(true);
   return u.out.arena[idx(device)];

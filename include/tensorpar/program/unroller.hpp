@@ -22,10 +22,10 @@ class unroller : step_meshes {
  public:
   program out;
 
-  /// `only`: lists this device alone, in buffers and tasks; -1: all. Without `keep` tasks are counted only,
-  /// for buffers' lives.
-  unroller(training_graph const& t, plan const& p, workspace_rule w, int only = -1, bool keep = true)
-      : step_meshes(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
+  /// Without `keep` tasks are counted only, for buffers' lives.
+  unroller(training_graph const& t, plan const& p, workspace_rule w, listed_devices listed = {},
+           bool keep = true)
+      : step_meshes(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), keep_(keep) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     out.scratch = w != no_workspace;
@@ -33,6 +33,7 @@ class unroller : step_meshes {
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[idx(v)] = ir::space_of(g_, v);
     require(t.forward_nodes, spaces_);
+    out.listed_for = list(listed);
     readers_.resize(g_.values.size());
     for (int v = 0; v < g_.node_count(); ++v)
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
@@ -86,6 +87,7 @@ class unroller : step_meshes {
     for (buffer& b : out.buffers)
       if (b.value >= 0 && !b.persistent && kept[idx(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());
+    for (std::size_t d = 0; d < out.listed_for.size(); ++d) out.arena[d] = out.arena[idx(out.listed_for[d])];
   }
 
  private:
@@ -93,7 +95,6 @@ class unroller : step_meshes {
   computation_graph const& g_;
   plan const& plan_;
   workspace_rule workspace_;
-  int only_;
   bool keep_;
   int now_ = 0;                                                 // tasks so far
   std::vector<ir::iteration_space> spaces_;
@@ -113,13 +114,6 @@ class unroller : step_meshes {
   ir::iteration_space const& space(int v) const { return spaces_[idx(v)]; }
   buffer& at(int b) { return out.buffers[idx(b)]; }
 
-  /// The devices of a layout, ascending.
-  std::vector<int> devices(ir::layout const& l) const {
-    if (only_ >= 0) return l.holds(only_) ? std::vector<int>{only_} : std::vector<int>{};
-    std::vector<int> d = l.devices();
-    std::sort(d.begin(), d.end());
-    return d;
-  }
   /// (node, operand) in whose layout a parameter or state lives; node -1: this value is neither, or is never
   /// updated nor read.
   std::pair<int, int> home_of(int x) const {

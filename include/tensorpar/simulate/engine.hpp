@@ -7,6 +7,7 @@
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/simulate/prices.hpp>
 #include <tensorpar/simulate/task_graph.hpp>
+#include <utility>
 
 namespace tensorpar {
 
@@ -56,11 +57,15 @@ class simulator {
         for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
         continue;
       }
-      if (x.step.kind == ir::reshard_kind::exchange ||
-          x.step.group_size() == static_cast<i64>(x.devices.size())) {
+      if (x.step.kind == ir::reshard_kind::exchange || x.devices.size() == 1 ||
+          x.step.group_size() == x.step.after.size()) {
         members_.clear();
         for (std::size_t i = 0; i < x.devices.size(); ++i) members_.push_back(i);
         carry_out(t, members_.data(), members_.size(), lane::communication);
+        continue;
+      }
+      if (!p_.listed_for.empty()) {
+        talk_for_others(t);
         continue;
       }
       for (auto const& g : cost::detail::groups_of(x.step)) {
@@ -143,6 +148,24 @@ class simulator {
         if (had > n) a.erase(next, next + (had - n));
         else a.insert(next, now + kept, now + n);
       }
+    }
+  }
+
+  /// A collective of a program that lists one of the devices that do the same: each group of one that is
+  /// listed, in which the others' listed ones stand for them.
+  void talk_for_others(std::size_t t) {
+    task const& x = p_.tasks[t];
+    std::vector<char> done(x.devices.size(), 0);
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      if (done[i]) continue;
+      members_.clear();
+      for (int d : x.step.members(x.devices[i])) {
+        int const listed = p_.listed_for[idx(d)];
+        std::size_t const k =
+            idx(std::lower_bound(x.devices.begin(), x.devices.end(), listed) - x.devices.begin());
+        if (!std::exchange(done[k], 1)) members_.push_back(k);
+      }
+      carry_out(t, members_.data(), members_.size(), lane::communication);
     }
   }
 

@@ -52,6 +52,8 @@ inline void check_program(training_graph const& t, plan const& p, program const&
   if (q.scalar_bytes != each) no("is for scalars of " + std::to_string(q.scalar_bytes) + " bytes");
   if (static_cast<int>(q.arena.size()) != devices)
     no("is for " + std::to_string(q.arena.size()) + " devices, the plan for " + std::to_string(devices));
+  if (!q.listed_for.empty())
+    no("lists one device only of those that do the same: it is there to be simulated");
   if (q.micro_batches != p.micro_batches)
     no("is for " + std::to_string(q.micro_batches) + " micro-batches, the plan for " +
        std::to_string(p.micro_batches));

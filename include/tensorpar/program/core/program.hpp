@@ -42,12 +42,15 @@ struct task {
 };
 
 /// The whole step. `arena[d]` is what device d allocates once: buffers and workspaces at fixed offsets.
+/// A program may list one device only of those that do the same at the same time
+/// (`unroll_options::lockstep`): it is there to be simulated and looked at, and no executor takes it.
 struct program {
   std::vector<buffer> buffers;
   std::vector<task> tasks;
   std::vector<i64> arena;
   int micro_batches = 1;
   i64 scalar_bytes = 4;
+  std::vector<int> listed_for;       // by device the one that is listed for it; empty: each for itself
   bool scratch = false;              // kernels' scratch space is among the buffers, by some backend's rule
 };
 

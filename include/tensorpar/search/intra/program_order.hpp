@@ -78,7 +78,7 @@ struct operator_places {
     std::map<std::vector<int>, std::vector<int>> sets;     // devices -> lanes
     std::vector<std::map<std::vector<int>, std::vector<int>>::iterator> of;
     for (op_strategy const& n : p.nodes) {
-      std::vector<int> d = passes::detail::step_meshes::mesh_layout(n.sharding).devices();
+      std::vector<int> d = passes::mesh_layout(n.sharding).devices();
       std::sort(d.begin(), d.end());
       of.push_back(sets.try_emplace(std::move(d)).first);
     }
