@@ -119,6 +119,22 @@ TEST_CASE("collectives are recognised from what changes") {
   CHECK(ir::reshard(at({{S, 0, 4, 1}}), at({{S, 0, 4, 1}}), s).empty());
 }
 
+TEST_CASE("to as many other devices each sends to one: sums are reduced before, and what is wanted larger is gathered behind") {
+  shape const s{64, 64};
+  using k = ir::reshard_kind;
+  auto const other = [](std::vector<ir::layout_axis> a) { return at(std::move(a), 8); };
+  CHECK(kinds(at({{S, 0, 8, 1}}), other({{C, -1, 8, 1}}), s) == std::vector{k::exchange, k::all_gather});
+  CHECK(kinds(at({{S, 0, 2, 4}, {C, -1, 4, 1}}), other({{C, -1, 8, 1}}), s) == std::vector{k::exchange, k::all_gather});
+  CHECK(kinds(at({{P, -1, 8, 1}}), other({{C, -1, 8, 1}}), s) == std::vector{k::all_reduce, k::exchange});
+  CHECK(kinds(at({{P, -1, 8, 1}}), other({{S, 0, 8, 1}}), s) == std::vector{k::reduce_scatter, k::exchange});
+  CHECK(kinds(at({{S, 0, 8, 1}}), other({{S, 0, 8, 1}}), s) == std::vector{k::exchange});
+  CHECK(kinds(at({{C, -1, 8, 1}}), other({{S, 0, 8, 1}}), s) == std::vector{k::exchange});           // sends less as it is
+  CHECK(kinds(at({{S, 0, 8, 1}}), at({{C, -1, 8, 1}}, 4), s) == std::vector{k::exchange});              // some are the same
+  CHECK(kinds(at({{S, 0, 8, 1}}), at({{C, -1, 4, 1}}, 8), s) == std::vector{k::exchange});              // fewer
+  auto const steps = ir::reshard(at({{S, 0, 8, 1}}), other({{C, -1, 8, 1}}), s);
+  CHECK(ir::bytes_sent(steps[0], s, 4) == 64 * 64 * 4 / 8);
+}
+
 TEST_CASE("the members of a group differ in the group's digits alone") {
   ir::reshard_step const m{ir::reshard_kind::all_reduce,
                     -1,

@@ -240,16 +240,39 @@ inline bool movement_in_steps(layout const& from, layout const& to, int rank,
          all_to_all() || all_reduce() || all_gather()) {}
   return at == to;
 }
+/// To as many other devices: each sends to one of them. Sums are reduced before that; parts that are wanted
+/// larger are sent as they are, and gathered by those who received them (Narayanan et al. 2021, section 4.1).
+/// False: they are not other devices, or neither is the case.
+inline bool movement_elsewhere(layout const& from, layout const& to, shape const& s,
+                               std::vector<reshard_step>& steps) {
+  if (from.start == to.start || from.size() != to.size()) return false;
+  layout here = to, there = from;
+  here.start = from.start;
+  there.start = to.start;
+  for (int d : from.devices()) if (there.holds(d)) return false;
+  bool const sums = from.degree(part_kind::partial) > 1;
+  if (sums ? to.degree(part_kind::partial) > 1
+           : part_of(from, s).elements() >= part_of(to, s).elements())
+    return false;
+  if (!movement_in_steps(sums ? from : there, sums ? here : to, s.rank, steps)) return false;
+  reshard_step across{reshard_kind::exchange, -1, -1, {}, sums ? std::move(here) : from,
+                      sums ? to : std::move(there)};
+  steps.insert(sums ? steps.end() : steps.begin(), std::move(across));
+  return true;
+}
 }  // namespace detail
 
 /// The steps that bring a tensor of this shape from one layout to another; empty if nothing has to be done.
 /// Same devices: local partitions first (they shrink what moves), then reduce-scatter, all-to-all,
-/// all-reduce, all-gather; several digits of one kind travel as one collective. Otherwise one exchange.
-/// O(axes^2). Precondition: both canonical; `to` has no sum axis that `from` lacks. Law: from's logical
-/// tensor equals to's.
+/// all-reduce, all-gather; several digits of one kind travel as one collective. As many other devices: these,
+/// before or behind one exchange (`movement_elsewhere`). Otherwise one exchange. O(axes^2 + devices).
+/// Precondition: both canonical; `to` has no sum axis that `from` lacks. Law: from's logical tensor equals
+/// to's.
 inline std::vector<reshard_step> reshard(layout const& from, layout const& to, shape const& s) {
   std::vector<reshard_step> steps;
   if (from == to || detail::movement_in_steps(from, to, s.rank, steps)) return steps;
+  steps.clear();
+  if (detail::movement_elsewhere(from, to, s, steps)) return steps;
   return {{detail::holds_already(from, to, s) ? reshard_kind::slice : reshard_kind::exchange,
            -1,
            -1,

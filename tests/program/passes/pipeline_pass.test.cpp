@@ -19,7 +19,7 @@ using namespace tests;
 namespace {
 
 /// Two stages of the residual MLP, 1F1B by hand over two micro-batches.
-plan two_stages() {
+plan two_stages(int cut = 3) {
   computation_graph const g = residual_mlp();
   plan p;
   p.graph = g.hash();
@@ -30,8 +30,8 @@ plan two_stages() {
   q.groups = {{0, 1}, {1, 1}};
   q.stages.resize(2);
   for (int v = 0; v < g.node_count(); ++v) {
-    q.stages[v < 3 ? 0 : 1].nodes.push_back(v);
-    p.nodes[static_cast<std::size_t>(v)].sharding.start = v < 3 ? 0 : 1;
+    q.stages[v < cut ? 0 : 1].nodes.push_back(v);
+    p.nodes[static_cast<std::size_t>(v)].sharding.start = v < cut ? 0 : 1;
   }
   q.stages[1].group = 1;
   auto const F = pass::forward, B = pass::backward;
@@ -143,6 +143,30 @@ TEST_CASE("a gradient that a weight and an activation share is made in the pass 
   }
   CHECK(early == 2);
   CHECK(late >= 4);
+}
+
+TEST_CASE("gradients that are sums over the senders are reduced where they are made, right before they are sent") {
+  computation_graph const g = residual_mlp();
+  int const head = 5;
+  plan p = two_stages(head);
+  p.cluster = devices(4);
+  p.pipeline.groups = {{0, 2}, {2, 2}};
+  for (int v = 0; v < g.node_count(); ++v)                // the last product by columns, all else twice
+    p.nodes[static_cast<std::size_t>(v)].sharding = {v < head ? 0 : 2, {{v == head ? 'o' : '\0', 2, 1}}};
+  planned_step const s = tensorpar::passes::pipeline_pass(g, p);
+  program const q = unroll(s);
+  for (finding const& f : check(s.graph, s.plan, q)) FAIL_CHECK(f.text);
+  int reduced = 0;
+  for (std::size_t t = 2; t < q.tasks.size(); ++t) {
+    task const &send = q.tasks[t], &sum = q.tasks[t - 1], &made = q.tasks[t - 2];
+    if (send.kind != task_kind::send || sum.kind != task_kind::reshard) continue;
+    CHECK(sum.step.kind == tensorpar::ir::reshard_kind::all_reduce);
+    CHECK(send.in == sum.out);
+    CHECK(made.out == sum.in);
+    CHECK(send.step.before.degree(tensorpar::ir::part_kind::partial) == 1);
+    ++reduced;
+  }
+  CHECK(reduced == 2);                                    // once for each micro-batch
 }
 
 TEST_CASE("a weight shared between stages: whatever their sizes, each sends what its gradients come to once a step") {
