@@ -75,6 +75,10 @@ TEST_CASE("small products waste a part of the device, where its kind says how mu
   CHECK(seconds(relu{}, {x}, x, by_kind) == doctest::Approx(2.0 * 8 * 512 * 512 * 4 / 0.9e11));
   CHECK(seconds(contraction("mk->k"), {{dim(4096), dim(512)}}, {dim(512)}, by_kind) ==
         doctest::Approx((4096. * 512 + 512) * 4 / 0.9e11));
+  kind.efficiency.sustained = 0.5;                   // all of it takes twice as long, but not to launch it
+  CHECK(of(1024, 1024, 1024, by_kind) == doctest::Approx(4.0 * (1024. * 1024 * (1024 + 50) + 1000. * 1024) / 0.8e12));
+  CHECK(seconds(relu{}, {x}, x, by_kind) == doctest::Approx(4.0 * 8 * 512 * 512 * 4 / 0.9e11));
+  CHECK(of(1024, 1024, 1024, flat) == doctest::Approx(2.0 * 1024 * 1024 * 1024 / 0.7e12));
   kind.efficiency = {};
   CHECK(of(1024, 1024, 1024, by_kind) == of(1024, 1024, 1024, flat));
 }

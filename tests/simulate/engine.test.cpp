@@ -233,6 +233,31 @@ TEST_CASE("communication hides behind computation only if it has its own lane") 
   for (span const& s : t.spans) CHECK(s.where == lane::compute);
 }
 
+TEST_CASE("what is computed while a collective runs takes longer, by the share that the kind says") {
+  auto const seconds = [](double share, bool moves_first, simulation_options o = {}) {
+    machine m = logical(2);
+    m.kinds[0].efficiency.while_communicating = share;
+    writer w;
+    int const x = w.add_buffer({dim(4), dim(4)}, over(ir::part_kind::partial, 2), true),
+        y = w.add_buffer({dim(4), dim(4)}, over(ir::part_kind::replicate, 2), true);
+    int z = moves_first ? w.move(x, over(ir::part_kind::replicate, 2)) : -1;
+    int const a = w.compute({y});
+    if (!moves_first) z = w.move(x, over(ir::part_kind::replicate, 2));
+    w.compute({w.compute({a, w.compute({y})}, add{}), z}, add{});     // all of it is there to the end
+    program const p = std::move(w).finish(2);
+    simulation::task_prices const price = simulation::price(p, m, ten_and_one{});
+    CHECK(critical_path(p, m, price) == 30);
+    CHECK(simulate(p, m, price, o).seconds <= simulation::serial_seconds(p, m, price));
+    return simulate(p, m, price, o).seconds;
+  };
+  CHECK(seconds(0, true) == 40);
+  CHECK(seconds(1, true) == 40);
+  CHECK(seconds(0.5, true) == 40.5);                                  // half a second's work in the second that both take
+  CHECK(seconds(0.25, true) == 40.75);
+  CHECK(seconds(0.5, false) == 40);                                   // later in the program
+  CHECK(seconds(0.5, true, {.overlap = false}) == 41);                // one lane: nothing runs beside anything
+}
+
 TEST_CASE("a collective waits for its own group only") {
   // devices 0 1 and 2 3 reduce in pairs; 2 has more to do before
   machine const m = logical(4);

@@ -83,7 +83,8 @@ struct analytical {
       done = flops_with_waste(done, results, own);
     double const flops = done / (share * rate_of(q.op, q.device));
     double const bytes = bytes_touched(q.op, q.in, q.out, q.scalar_bytes) / reached_bandwidth(q.device);
-    return q.device.launch + (flops > bytes ? flops : bytes);
+    double const kept = use.by_kind && own.sustained > 0 ? own.sustained : 1;
+    return q.device.launch + (flops > bytes ? flops : bytes) / kept;
   }
 
   double seconds(reshard_query const& q) const {

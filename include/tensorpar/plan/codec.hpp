@@ -134,7 +134,8 @@ inline core::json encode_around(plan const& p, core::json nodes) {
     reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
     for (int f = 0; f < precisions; ++f) reals.push_back(k.rates.in(static_cast<precision>(f)));
     kernel_efficiency const& e = k.efficiency;
-    reals.insert(reals.end(), {e.products, e.attention, e.memory, e.half_results, e.half_terms});
+    reals.insert(reals.end(), {e.products, e.attention, e.memory, e.half_results, e.half_terms,
+                               e.while_communicating, e.sustained});
   }
   for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
   if (p.reduction == loss_reduction::as_graph)

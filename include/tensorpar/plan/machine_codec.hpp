@@ -24,13 +24,17 @@ inline core::json encode_efficiency(kernel_efficiency const& e) {
           {"attention", e.attention},
           {"memory", e.memory},
           {"half_results", e.half_results},
-          {"half_terms", e.half_terms}};
+          {"half_terms", e.half_terms},
+          {"while_communicating", e.while_communicating},
+          {"sustained", e.sustained}};
 }
 /// What is left out is not known.
 inline kernel_efficiency decode_efficiency(plan_reader const& r) {
-  r.object({"products", "attention", "memory", "half_results", "half_terms"});
+  r.object({"products", "attention", "memory", "half_results", "half_terms", "while_communicating",
+            "sustained"});
   auto const part = [&](char const* name) { return r.at.contains(name) ? r[name].real() : 0; };
-  return {part("products"), part("attention"), part("memory"), part("half_results"), part("half_terms")};
+  return {part("products"),   part("attention"),           part("memory"),   part("half_results"),
+          part("half_terms"), part("while_communicating"), part("sustained")};
 }
 inline core::json encode_machine(machine const& m) {
   core::json kinds = core::json::array(), links = core::json::array();

@@ -222,7 +222,8 @@ inline packing pack(std::vector<lifetime> const& all) {
 /// Fills every buffer's `offset` and the program's `arena` for devices 0 .. devices-1. Persistent buffers lie
 /// at the bottom, in order. Devices that hold the same sequence of (bytes, lifetime) share one packing, so
 /// equal work costs once.
-/// A buffer that is in place of another lies where that lies.
+/// A buffer that is in place of another lies where that lies. Devices that others are listed for get their
+/// arenas.
 /// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands
 /// behind it, on its devices. O(sum of placements + packings).
 inline void assign_offsets(program& p, int devices) {
@@ -302,6 +303,7 @@ inline void assign_offsets(program& p, int devices) {
       std::size_t const d = idx(x.devices[i]);
       x.offset[i] = offsets[like[d]][next[d]++];
     }
+  for (std::size_t d = 0; d < p.listed_for.size(); ++d) p.arena[d] = p.arena[idx(p.listed_for[d])];
 }
 
 }  // namespace tensorpar::passes

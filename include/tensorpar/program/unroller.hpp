@@ -87,7 +87,6 @@ class unroller : step_meshes {
     for (buffer& b : out.buffers)
       if (b.value >= 0 && !b.persistent && kept[idx(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());
-    for (std::size_t d = 0; d < out.listed_for.size(); ++d) out.arena[d] = out.arena[idx(out.listed_for[d])];
   }
 
  private:

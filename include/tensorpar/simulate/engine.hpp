@@ -210,6 +210,7 @@ class simulator {
     if (x.kind == task_kind::receive && x.other_half >= 0)
       start = std::max(start, sent_[idx(x.other_half)]);
     if (x.kind == task_kind::send) sent_[t] = start;
+    if (lanes_ && l == lane::compute && n == 1) seconds += delay(idx(x.devices[who[0]]), start, seconds);
     double const end = start + seconds;
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t const d = idx(x.devices[who[k]]);
@@ -225,6 +226,26 @@ class simulator {
       begin_[2 * d + idx(l)].push_back({t, start, end});
     }
     end_ = std::max(end_, end);
+  }
+
+  /// By how much longer a device computes for so many seconds because it communicates meanwhile.
+  double delay(std::size_t device, double start, double seconds) const {
+    double const share = m_.kind_of(static_cast<int>(device)).efficiency.while_communicating;
+    if (share <= 0 || share >= 1 || !use_.overlap) return 0;
+    std::vector<mark> const& talks = begin_[2 * device + idx(lane::communication)];
+    auto at = std::partition_point(talks.begin(), talks.end(), [&](mark const& k) { return k.end <= start; });
+    double now = start, left = seconds, longer = 0;              // left at full speed
+    for (; at != talks.end() && left > 0; ++at) {
+      double const alone = std::max(0.0, at->start - now);
+      if (alone >= left) break;
+      left -= alone;
+      now += alone;
+      double const both = std::min(at->end - now, left / share);
+      left -= both * share;
+      now += both;
+      longer += both * (1 - share);
+    }
+    return longer;
   }
 
   void memory(timeline& r) const {
@@ -269,8 +290,10 @@ class simulator {
 /// Runs the program in virtual time. A device has one compute lane and one communication lane, each in
 /// program order. A task starts when its operands are there, when the bytes it writes are no longer used, and
 /// when its lane is free. A collective starts when this holds for every member of the group; an exchange,
-/// when it holds for all devices of both sides. A slice is a local copy and belongs to the compute lane. A
-/// task waits only for tasks that stand earlier in the program, so one pass in program order is an
+/// when it holds for all devices of both sides. A slice is a local copy and belongs to the compute lane. What
+/// a device computes while it communicates takes longer where its kind says so
+/// (`kernel_efficiency::while_communicating`); communication that comes later in the program delays nothing.
+/// A task waits only for tasks that stand earlier in the program, so one pass in program order is an
 /// event-driven run. Throws `error` for a machine that means nothing (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.

@@ -32,6 +32,9 @@ struct kernel_efficiency {
   double memory = 0;            // of bytes/s
   // a product of so many results, or of sums of so many terms, runs at half of that rate
   double half_results = 0, half_terms = 0;
+  // of its speed in computing, while a collective runs on it: its kernels take multiprocessors and bandwidth
+  double while_communicating = 0;
+  double sustained = 0;         // of all these, in hours of training instead of one kernel's benchmark
   friend bool operator==(kernel_efficiency const&, kernel_efficiency const&) = default;
 };
 
@@ -90,6 +93,8 @@ struct machine {
         h.add(r.f32).add(r.tf32).add(r.bf16).add(r.fp8);
       if (kernel_efficiency const& e = k.efficiency; e != kernel_efficiency())
         h.add(e.products).add(e.attention).add(e.memory).add(e.half_results).add(e.half_terms);
+      for (double share : {k.efficiency.while_communicating, k.efficiency.sustained})
+        if (share != 0) h.add(share);
     }
     for (int d : device) h.add(d);
     for (link_level const& l : links) h.add(l.group).add(l.latency).add(l.bandwidth);

@@ -46,7 +46,8 @@ inline void require_machine(machine const& m, std::string const& where) {
       if (rate != 0) real(rate, 1, at + "rates." + name);
     kernel_efficiency const& e = k.efficiency;
     for (auto const& [share, name] :
-         {std::pair{e.products, "products"}, {e.attention, "attention"}, {e.memory, "memory"}})
+         {std::pair{e.products, "products"}, {e.attention, "attention"}, {e.memory, "memory"},
+          {e.while_communicating, "while_communicating"}, {e.sustained, "sustained"}})
       if (real(share, 0, at + "efficiency." + name); share > 1)
         wrong("a share above 1", at + "efficiency." + name, "a number from 0 to 1");
     real(e.half_results, 0, at + "efficiency.half_results");

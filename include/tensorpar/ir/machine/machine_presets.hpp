@@ -16,9 +16,11 @@ namespace tensorpar {
 namespace kinds {
 /// Of so many multiprocessors, each of which works on tiles of 128 x 128 results. A product wastes a fifth of
 /// a round of tiles, and the time of 48 terms. Both are fitted to 14,617 products in f32 on V100, A100 and
-/// H100, measured by others (Lee et al. 2025, NeuSight; tests/cost/measured_products.test.cpp).
+/// H100, measured by others (Lee et al. 2025, NeuSight; tests/cost/measured_products.test.cpp). The shares
+/// while communicating and of training that goes on for hours are fitted to runs that others published
+/// (bench/published).
 constexpr kernel_efficiency reached(double products, double attention, double memory, int multiprocessors) {
-  return {products, attention, memory, 0.2 * multiprocessors * 128 * 128, 48};
+  return {products, attention, memory, 0.2 * multiprocessors * 128 * 128, 48, 0.8, 0.88};
 }
 /// Without shares: comparisons with Unity and GraphPipe assume one share for all that a V100 does.
 inline device_kind v100() {
