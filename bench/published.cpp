@@ -1,0 +1,228 @@
+// bench/published.cpp - steps that others published with their configurations, against what this library predicts for the same
+// configurations. What a row does not say (micro-batches, virtual stages) is what is predicted to be fastest of a few.
+#include "../examples/standard_output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <tensorpar/core/read_file.hpp>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/peers/configured.hpp>
+#include <tensorpar/program/fuse_tasks.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/simulate/engine.hpp>
+#include <tensorpar/zoo/registry.hpp>
+#include <vector>
+
+using namespace tensorpar;
+
+namespace {
+
+using row = std::map<std::string, std::string>;
+
+/// One line of a CSV file; a cell may stand in quotes, doubled inside.
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> r(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') r.back() += line[++i];
+    else if (line[i] == '"') quoted = !quoted;
+    else if (line[i] == ',' && !quoted) r.emplace_back();
+    else if (line[i] != '\r') r.back() += line[i];
+  }
+  return r;
+}
+/// The rows of a CSV file with a header, or of the CSV block of a Markdown page.
+std::vector<row> rows_of(std::string const& path) {
+  std::string const text = core::read_file(path);
+  std::size_t at = text.find("```csv\n");
+  std::size_t const end = at == text.npos ? text.size() : text.find("```", at + 7);
+  at = at == text.npos ? 0 : at + 7;
+  std::vector<std::string> header;
+  std::vector<row> r;
+  while (at < end) {
+    std::size_t const stop = std::min(text.find('\n', at), end);
+    std::vector<std::string> const cells = cells_of(std::string_view(text).substr(at, stop - at));
+    at = stop + 1;
+    if (header.empty()) {
+      header = cells;
+      continue;
+    }
+    if (cells.size() != header.size())
+      throw error("a row of " + std::to_string(cells.size()) + " cells: " + cells[0], path, std::to_string(header.size()) + " cells");
+    r.emplace_back();
+    for (std::size_t i = 0; i < cells.size(); ++i) r.back()[header[i]] = cells[i];
+  }
+  for (char const* key : {"id", "model", "family", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated", "seq", "gpu", "gpus",
+                          "gpus_per_node", "precision", "tp", "pp", "vp", "cp", "ep", "dp", "shard", "mbs", "gbs_seqs", "recompute", "step_s", "flag"})
+    if (std::find(header.begin(), header.end(), key) == header.end()) throw error(std::string("no column \"") + key + "\"", path, "a CSV with it");
+  return r;
+}
+/// Of a cell that holds a whole number; else `otherwise`.
+i64 whole(std::string const& s, i64 otherwise) {
+  bool const digits = !s.empty() && s.find_first_not_of("0123456789") == s.npos;
+  return digits ? std::stoll(s) : otherwise;
+}
+bool has(std::string const& s, char const* part) { return s.find(part) != s.npos; }
+
+/// Why a row cannot be declared here; empty: it can.
+std::string refusal(row const& r) {
+  if (r.at("family") != "dense") return "not a dense model";
+  if (whole(r.at("cp"), 1) > 1 || whole(r.at("ep"), 1) > 1) return "context or expert parallelism";
+  if (r.at("step_s").empty()) return "no step time";
+  if (has(r.at("shard"), "offload")) return "offloading";
+  if (whole(r.at("vocab"), 0) == 0 || whole(r.at("heads"), 0) == 0) return "a size is not stated";
+  for (char const* gpu : {"B300", "4090", "A100 40GB", "V100"}) if (has(r.at("gpu"), gpu)) return std::string("no preset for ") + gpu;
+  if (!has(r.at("precision"), "bf16") && !has(r.at("precision"), "fp16") && !has(r.at("precision"), "fp8")) return r.at("precision");
+  if (has(r.at("precision"), "fp4")) return "fp4";
+  return "";
+}
+machine cluster_of(row const& r) {
+  i64 const n = whole(r.at("gpus"), 0), per = std::min(n, whole(r.at("gpus_per_node"), 8));
+  std::string const& gpu = r.at("gpu");
+  char const* const name = has(gpu, "GB200") ? "gb200-nvl72" : has(gpu, "B200") ? "dgx-b200" : has(gpu, "A100") ? "dgx-a100" : "dgx-h100";
+  machine const two = preset(std::string(name) + ":2");
+  device_kind kind = two.kinds[0];
+  if (has(gpu, "96GB HBM2e")) {                           // torchtitan's: HBM2e, 500 W; its products are slower by the lower power
+    kind.name = "H100-96GB-500W";
+    kind.memory_bandwidth = 2.4e12;
+    kind.memory = 96'000'000'000;
+    kind.efficiency.products = 0.55;
+  }
+  i64 domain = has(gpu, "GB200") ? std::min<i64>(n, 72) : per;
+  while (n % domain) --domain;
+  link_level outer = two.links[1];
+  outer.group = n;
+  return make_cluster(gpu + " x " + std::to_string(n), kind, static_cast<int>(n), static_cast<int>(domain), two.links[0],
+                      n > domain ? outer : link_level{});
+}
+computation_graph model_of(row const& r) {
+  bool const gated = r.at("gated") == "1";
+  std::string s = gated ? "llama3_8b:kv_heads=" + r.at("kv_heads") + "," : "gpt3_1b3:";
+  s += "layers=" + r.at("layers") + ",hidden=" + r.at("hidden") + ",heads=" + r.at("heads") + ",wide=" + r.at("ffn") +
+       ",vocab=" + r.at("vocab") + ",seq=" + r.at("seq");
+  return zoo::make(s, 1);
+}
+peers::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stages) {
+  peers::parallel_config c;
+  c.tensor = static_cast<int>(whole(r.at("tp"), 1));
+  c.pipeline = static_cast<int>(whole(r.at("pp"), 1));
+  c.data = static_cast<int>(whole(r.at("gpus"), 1)) / c.tensor / c.pipeline;
+  c.virtual_stages = virtual_stages;
+  c.micro_batch = micro_batch;
+  std::string const &shard = r.at("shard"), &again = r.at("recompute");
+  if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) c.sharding = ir::zero_stage::updates;
+  else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) c.sharding = ir::zero_stage::weights;
+  if (has(again, "full") || has(again, "block")) c.recompute = peers::recomputation::full;
+  else c.recompute = peers::recomputation::selective;       // fused kernels keep what they read, not what lies between
+  return c;
+}
+
+struct prediction { double seconds = 0; i64 lacks = 0; };
+
+/// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
+prediction predict(training_problem asked, machine const& on, peers::parallel_config const& c, i64 micro_batches) {
+  cost::analytical const model;
+  prediction r;
+  auto const timed = [&](i64 m) {
+    asked.samples = m * c.micro_batch * c.data;
+    peers::configured_plan const x = peers::configured(asked, on, model, c);
+    planned_step const s = step_to_simulate(x.graph, x.plan);
+    // what was published ran kernels that are fused as ours on GPUs are
+    program const p = passes::fuse_tasks(s.program, x.plan.cluster, [](op::any_op const&, bool) { return true; }, no_workspace);
+    for (int d = 0; d < on.size(); ++d) r.lacks = std::max(r.lacks, p.arena[static_cast<std::size_t>(d)] - on.kind_of(d).memory);
+    return simulate(p, x.plan.cluster, model, {true, false}).seconds;
+  };
+  i64 const k = std::max(2, c.pipeline);
+  if (micro_batches <= 2 * k) r.seconds = timed(micro_batches);
+  else {
+    double const a = timed(k), b = timed(2 * k);
+    r.seconds = b + (b - a) / static_cast<double>(k) * static_cast<double>(micro_batches - 2 * k);
+  }
+  return r;
+}
+
+void run(row const& r, std::vector<double>& errors) {
+  std::string const name = r.at("id") + " " + r.at("model") + ", " + r.at("gpus") + " x " + r.at("gpu");
+  if (std::string const why = refusal(r); !why.empty()) {
+    std::printf("row %s: left out, %s\n", name.c_str(), why.c_str());
+    return;
+  }
+  machine const on = cluster_of(r);
+  computation_graph const g = model_of(r);
+  training_problem asked{.graph = g, .optimizer = {.kind = optimizer_kind::adamw},
+                         .precision = has(r.at("precision"), "fp8") ? precision::fp8 : precision::bf16, .name = r.at("model")};
+  i64 const batch = whole(r.at("gbs_seqs"), 0), given = whole(r.at("mbs"), 0);
+  double const published = std::stod(r.at("step_s"));
+  std::optional<prediction> best;
+  peers::parallel_config chosen;
+  int const said = static_cast<int>(whole(r.at("vp"), 0));
+  std::vector<int> const chunks = said > 0 ? std::vector{said} : r.at("vp") == ">1" ? std::vector{2, 4} : std::vector{1, 2, 4};
+  for (i64 m : given ? std::vector<i64>{given} : std::vector<i64>{1, 2, 4})
+    for (int v : chunks) {
+      peers::parallel_config const c = config_of(r, m, v);
+      if (batch % (c.data * m) || (v > 1 && (c.pipeline == 1 || batch / (c.data * m) % c.pipeline))) continue;
+      prediction const x = predict(asked, on, c, batch / (c.data * m));
+      if (best && (x.lacks > 0 ? best->lacks <= x.lacks : best->lacks <= 0 && best->seconds <= x.seconds)) continue;
+      best = x;
+      chosen = c;
+    }
+  if (!best) {
+    std::printf("row %s: left out, its batch of %lld does not divide\n", name.c_str(), static_cast<long long>(batch));
+    return;
+  }
+  bool const doubted = !r.at("flag").empty();              // by whoever collected the rows: shown, and in no mean
+  if (!doubted) errors.push_back(std::abs(best->seconds / published - 1));
+  std::printf("{\"bench\":\"published\",\"case\":\"%s, %s%s\",\"metric\":\"step\",\"value\":%.4g,\"unit\":\"s\",\"reference\":%.4g,\"ratio\":%.3f}\n",
+              name.c_str(), peers::text_of(chosen).c_str(), doubted ? ", doubted by its source" : "", best->seconds, published, best->seconds / published);
+  if (best->lacks > 0) std::printf("row %s: does not fit, lacks %.3g GB\n", name.c_str(), static_cast<double>(best->lacks) / 1e9);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Published steps against predicted ones"};
+  std::string path = TENSORPAR_BENCH_DIR "/../../shared/facts/published_throughput.md";
+  std::vector<std::string> only;
+  bool quick = false;
+  auto* const rows = app.add_option("--rows", path, "a CSV file with a header, or a Markdown page with a csv block");
+  app.add_option("--id", only, "these rows alone");
+  app.add_flag("--quick", quick, "the few rows of bench/published_rows.csv")->excludes(rows);
+  CLI11_PARSE(app, argc, argv);
+  if (quick) path = TENSORPAR_BENCH_DIR "/published_rows.csv";
+  if (!std::filesystem::exists(path) && !*rows) {
+    std::printf("skipped: there is no %s; --rows FILE says where rows are\n", path.c_str());
+    return 77;
+  }
+  try {
+    std::vector<double> errors;
+    for (row const& r : rows_of(path)) {
+      if (!only.empty() && std::find(only.begin(), only.end(), r.at("id")) == only.end()) continue;
+      try {
+        run(r, errors);
+      } catch (error const& e) {
+        std::printf("row %s: refused, %s\n", r.at("id").c_str(), e.what());
+      }
+    }
+    double sum = 0, most = 0;
+    for (double e : errors) sum += e, most = std::max(most, e);
+    if (!errors.empty())
+      std::printf("{\"bench\":\"published\",\"case\":\"all %zu rows\",\"metric\":\"mean error\",\"value\":%.4g,\"unit\":\"\",\"reference\":0.15,\"ratio\":%.3g}\n"
+                  "{\"bench\":\"published\",\"case\":\"all %zu rows\",\"metric\":\"largest error\",\"value\":%.4g,\"unit\":\"\",\"reference\":0.35,\"ratio\":%.3g}\n",
+                  errors.size(), sum / static_cast<double>(errors.size()), sum / static_cast<double>(errors.size()) / 0.15, errors.size(), most,
+                  most / 0.35);
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "published: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,93 @@
+// tests/peers/configured.test.cpp - the plan of a configuration is what it says, and trains as one device does
+#include <tensorpar/peers/configured.hpp>
+
+#include <doctest/doctest.h>
+#include <support/search_once.hpp>
+#include <tensorpar/check/check.hpp>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+#include "support/spine.hpp"
+
+using namespace tensorpar;
+using namespace tensorpar::peers;
+
+namespace {
+
+training_problem small_gpt(i64 samples) {
+  return {.graph = zoo::make("gpt3_1b3:layers=4,hidden=16,heads=4,wide=32,seq=12,vocab=32", 1),
+          .samples = samples,
+          .optimizer = {optimizer_kind::momentum},
+          .name = "gpt"};
+}
+template <class E> auto trained(E&& run, host_batch const& data) {
+  run.initialise(3);
+  for (int step = 0; step < 2; ++step) run.step(data, 0.125);
+  return tests::parameters_by_name(run);
+}
+
+}  // namespace
+
+TEST_CASE("configurations of every kind are accepted by the checker and train as one device does, exactly") {
+  training_problem const asked = small_gpt(16);
+  computation_graph const whole = ir::rebatch(asked.graph, 16);
+  host_batch const data = tests::random_batch(whole, 1, 5);
+  auto const wanted = trained(tests::executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
+  struct degrees { int data, tensor, pipeline, chunks; };
+  int turn = 0;                                                          // each degree meets each sharding and each recomputation
+  for (degrees const d : {degrees{8, 1, 1, 1}, {4, 2, 1, 1}, {2, 4, 1, 1}, {1, 8, 1, 1}, {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 4, 2, 2}, {1, 2, 4, 1}}) {
+    ++turn;
+    for (auto const sharding : {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::weights})
+      for (auto const again : {recomputation::none, recomputation::selective, recomputation::full}) {
+        if ((static_cast<int>(sharding) + static_cast<int>(again) + turn) % 3) continue;
+        parallel_config const c{.data = d.data, .tensor = d.tensor, .pipeline = d.pipeline, .virtual_stages = d.chunks,
+                                .micro_batch = again == recomputation::none ? 2 : 1, .sequence_parallel = again != recomputation::full,
+                                .sharding = sharding, .recompute = again};
+        CAPTURE(text_of(c));
+        configured_plan const x = configured(asked, logical(8), cost::analytical{}, c);
+        planned_step const s = step_of(x.graph, x.plan);
+        auto const found = check(s.graph, s.plan, s.program);
+        CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+        CHECK(trained(tests::executor_of<prime_field>(x.graph, x.plan), data) == wanted);
+        CHECK(x.plan.pipeline.stages.size() == (d.pipeline > 1 ? static_cast<std::size_t>(d.pipeline * d.chunks) : 0));
+        int shared = 0, repeated = 0;
+        for (op_strategy const& n : x.plan.nodes) shared += n.zero == sharding && sharding != ir::zero_stage::none, repeated += n.recompute;
+        CHECK((shared > 0) == (sharding != ir::zero_stage::none));
+        CHECK((repeated > 0) == (again != recomputation::none));
+      }
+  }
+}
+
+TEST_CASE("tensor parallelism is Megatron's: heads, and products split along what the next one sums") {
+  training_problem const asked{.graph = zoo::make("gpt3_1b3:layers=3", 1), .samples = 32, .precision = precision::bf16};
+  configured_plan const x = configured(asked, preset("dgx-h100"), cost::analytical{}, {.tensor = 8, .micro_batch = 4});
+  int heads = 0, columns = 0, rows = 0;
+  auto const letter = [&](int v) { return x.plan.nodes[static_cast<std::size_t>(v)].sharding.axes.back().letter; };
+  for (int v = 0; v < x.graph.node_count(); ++v) {
+    graph_node const& n = x.graph.node(v);
+    if (n.block < 0) continue;
+    if (n.op.is<attention>()) heads += letter(v) == 'e';
+    if (!n.op.is<linear>()) continue;
+    bool const down = x.graph.value(n.in[0]).type.last().n == 8192 || x.graph.node(x.graph.value(n.in[0]).producer).op.is<attention>();
+    (down ? rows : columns) += letter(v) == (down ? 'i' : 'o');
+  }
+  CHECK(heads == 3);
+  CHECK(columns == 3 * 4);
+  CHECK(rows == 3 * 2);
+  CHECK(x.plan.precision == precision::bf16);
+  CHECK(x.plan.micro_batches == 8);
+}
+
+TEST_CASE("what does not divide is refused, and says what would") {
+  training_problem const asked = small_gpt(16);
+  auto const refused = [&](parallel_config const& c, char const* problem) {
+    CHECK_THROWS_WITH_AS(configured(asked, logical(8), cost::analytical{}, c), doctest::Contains(problem), error);
+  };
+  refused({.data = 4}, "tensor 1, pipeline 1, data 4, micro-batches of 1 on 8 devices");
+  refused({.data = 8, .tensor = 0}, "a degree of 0");
+  refused({.data = 8, .micro_batch = 3}, "16 samples in micro-batches of 3 on 8 replicas");
+  refused({.data = 1, .pipeline = 8}, "4 repeated layers for 8 stages");
+}
