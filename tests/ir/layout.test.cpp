@@ -53,6 +53,21 @@ TEST_CASE("layouts follow from notation and sharding") {
   CHECK(ir::misfit(s, {0, {{'0', 4, 1}, {'0', 4, 4}}}) == 0);          // 16 parts of 8
 }
 
+TEST_CASE("a device is held where it has coordinates, whatever the strides") {
+  std::mt19937 draw(4);
+  int held = 0;
+  for (int i = 0; i < 2000; ++i) {
+    ir::layout l{static_cast<int>(draw() % 5), {}};
+    for (int k = static_cast<int>(draw() % 4); k > 0; --k)
+      l.axes.push_back({ir::part_kind::replicate, -1, 1 + static_cast<i64>(draw() % 4), static_cast<i64>(draw() % 9) - 1});
+    for (int d = -2; d < 40; ++d) {
+      CHECK(l.holds(d) == !l.coordinates(d).empty());
+      held += l.holds(d);
+    }
+  }
+  CHECK(held > 2000);
+}
+
 TEST_CASE("coordinates undo devices, blocks tile the tensor") {
   std::mt19937 draw(3);
   shape const s{24, 12};

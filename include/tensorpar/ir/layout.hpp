@@ -85,7 +85,22 @@ struct layout {
     if (rest != 0) return {};
     return c;
   }
-  bool holds(int dev) const { return !coordinates(dev).empty(); }
+  /// Has the device a part? As `coordinates`, without memory of its own: unrolling asks for every buffer.
+  bool holds(int dev) const {
+    std::size_t const n = axes.size();
+    if (n > 64) return !coordinates(dev).empty();
+    i64 rest = static_cast<i64>(dev) - start;
+    u64 done = 0;
+    for (std::size_t turn = 0; turn < n && rest > 0; ++turn) {
+      std::size_t k = n;
+      for (std::size_t i = 0; i < n; ++i)
+        if (!(done >> i & 1) && (k == n || axes[i].stride > axes[k].stride)) k = i;
+      done |= u64{1} << k;
+      i64 const digit = axes[k].stride > 0 ? rest / axes[k].stride : 0;
+      rest -= (digit < axes[k].degree ? digit : axes[k].degree - 1) * axes[k].stride;
+    }
+    return rest == 0;
+  }
 };
 
 /// The same placement in one way of writing: axes of degree 1 dropped, neighbouring digits joined, copies and

@@ -159,8 +159,8 @@ inline bool begins(atom_list const& p, atom_list const& q) {
   return true;
 }
 
-/// Appends the steps of `reshard` to none; false: one exchange, or a cut of what is there, is all there is.
-/// Precondition: from != to.
+/// Appends what brings a tensor to another layout on the same devices to none; false: no such steps do, and
+/// what was appended is not wanted. Precondition: from != to.
 inline bool movement_in_steps(layout const& from, layout const& to, int rank,
                               std::vector<reshard_step>& steps) {
   std::vector<atom> atoms;
@@ -240,10 +240,16 @@ inline bool movement_in_steps(layout const& from, layout const& to, int rank,
          all_to_all() || all_reduce() || all_gather()) {}
   return at == to;
 }
+/// Into how many parts a layout cuts a tensor.
+inline i64 parts_of(layout const& l) {
+  i64 n = 1;
+  for (layout_axis const& a : l.axes) if (a.kind == part_kind::shard) n *= a.degree;
+  return n;
+}
 /// To as many other devices: each sends to one of them. Sums are reduced before that; parts that are wanted
 /// larger are sent as they are, and gathered by those who received them (Narayanan et al. 2021, section 4.1).
 /// False: they are not other devices, or neither is the case.
-inline bool movement_elsewhere(layout const& from, layout const& to, shape const& s,
+inline bool movement_elsewhere(layout const& from, layout const& to, int rank,
                                std::vector<reshard_step>& steps) {
   if (from.start == to.start || from.size() != to.size()) return false;
   layout here = to, there = from;
@@ -251,14 +257,21 @@ inline bool movement_elsewhere(layout const& from, layout const& to, shape const
   there.start = to.start;
   for (int d : from.devices()) if (there.holds(d)) return false;
   bool const sums = from.degree(part_kind::partial) > 1;
-  if (sums ? to.degree(part_kind::partial) > 1
-           : part_of(from, s).elements() >= part_of(to, s).elements())
-    return false;
-  if (!movement_in_steps(sums ? from : there, sums ? here : to, s.rank, steps)) return false;
+  if (sums ? to.degree(part_kind::partial) > 1 : parts_of(from) <= parts_of(to)) return false;
+  if (!movement_in_steps(sums ? from : there, sums ? here : to, rank, steps)) return false;
   reshard_step across{reshard_kind::exchange, -1, -1, {}, sums ? std::move(here) : from,
                       sums ? to : std::move(there)};
   steps.insert(sums ? steps.end() : steps.begin(), std::move(across));
   return true;
+}
+/// Appends the steps of `reshard` to none, whatever the tensor's extents; false: one exchange, or a cut of
+/// what is there, is all there is. Precondition: from != to.
+inline bool movement(layout const& from, layout const& to, int rank, std::vector<reshard_step>& steps) {
+  if (movement_in_steps(from, to, rank, steps)) return true;
+  steps.clear();
+  if (movement_elsewhere(from, to, rank, steps)) return true;
+  steps.clear();
+  return false;
 }
 }  // namespace detail
 
@@ -270,9 +283,7 @@ inline bool movement_elsewhere(layout const& from, layout const& to, shape const
 /// to's.
 inline std::vector<reshard_step> reshard(layout const& from, layout const& to, shape const& s) {
   std::vector<reshard_step> steps;
-  if (from == to || detail::movement_in_steps(from, to, s.rank, steps)) return steps;
-  steps.clear();
-  if (detail::movement_elsewhere(from, to, s, steps)) return steps;
+  if (from == to || detail::movement(from, to, s.rank, steps)) return steps;
   return {{detail::holds_already(from, to, s) ? reshard_kind::slice : reshard_kind::exchange,
            -1,
            -1,

@@ -59,7 +59,7 @@ template <cost::cost_model M> class plan_search {
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
     p.precision = format_;
-    planned_step s = step_of(graph, p, asked_.loss, asked_.scratch);
+    planned_step s = step_to_simulate(graph, p, asked_.loss, asked_.scratch);
     c.infeasible = search::shortage_in(s.program.arena, on_.memories(), false);
     c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
     c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
@@ -71,11 +71,6 @@ template <cost::cost_model M> class plan_search {
     r_.chosen = static_cast<int>(r_.tried.size()) - 1;
     r_.graph = graph;
     r_.plan = std::move(p);
-    r_.plan.model = s.plan.model = asked_.name;
-    r_.plan.step_seconds = s.plan.step_seconds = r_.tried.back().seconds;
-    r_.plan.batch = s.plan.batch = batch_;
-    r_.plan.scratch = s.plan.scratch = asked_.scratch.policy;
-    r_.step = std::move(s);
   }
   void lacks(tried_plan c, shortage const& s) {
     c.infeasible = s;
@@ -231,7 +226,15 @@ template <cost::cost_model M> class plan_search {
   }
 
  private:
+  /// The plan that was chosen, with its step for all devices.
   planned sealed() {
+    r_.step = step_of(r_.graph, r_.plan, asked_.loss, asked_.scratch);
+    for (plan* p : {&r_.plan, &r_.step.plan}) {
+      p->model = asked_.name;
+      p->step_seconds = r_.tried[idx(r_.chosen)].seconds;
+      p->batch = batch_;
+      p->scratch = asked_.scratch.policy;
+    }
     program_seal const s = seal_of(r_.step.program, on_.size());
     s.write(r_.plan);
     s.write(r_.step.plan);

@@ -93,7 +93,7 @@ TEST_CASE("a weight that two stages read goes to the second one, and its gradien
     stage_sharing const s = m.sharing({0, 0, 1, 1}, {{c, 0}, {c, copies}});
     CHECK(s.from == std::vector<int>{-1, 0});
     CHECK(s.wait == std::vector<double>{0, copies * w});
-    CHECK(s.join == std::vector<double>{copies * w, 0});
+    CHECK(s.join == std::vector<double>{copies * w * copies, 0});     // two copies reduce their sums before they send them
     CHECK(s.bytes == std::vector<double>{0, 2 * w});  // the copy, and the sum over micro-batches
     CHECK(s.after == std::vector<double>{w, 0});      // what comes back
     stage_sharing const one = m.sharing({0, 0, 0, 0}, {{c, 0}});

@@ -235,7 +235,7 @@ void put_on(machine const& on, device_range part, training_graph const& t, M con
             search_result& r) {
   auto const serial = [&] {
     planned_step const step = passes::memory_pass(t, r.plan);
-    program const q = unroll(step.graph, step.plan);
+    program const q = unroll(step.graph, step.plan, {.lockstep = true});
     return simulation::serial_seconds(q, r.plan.cluster, simulation::price(q, r.plan.cluster, model));
   };
   // the norm of all gradients is known to all devices

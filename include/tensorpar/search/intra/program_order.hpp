@@ -174,7 +174,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
     return r;
   machine const& on = p.cluster;
   planned_step step = passes::memory_pass(t, p);
-  program const first = unroll(step.graph, step.plan);
+  program const first = unroll(step.graph, step.plan, {.lockstep = true});
   simulation::task_prices const price_of_first = simulation::price(first, on, model);
   simulation_options const plain{true, false};
   r.seconds = r.by_number = simulate(first, on, price_of_first, plain).seconds;
@@ -195,7 +195,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
                                        tries[k]) != tries.begin() + static_cast<std::ptrdiff_t>(k))
       continue;
     step.plan.node_order = tries[k];
-    program const q = unroll(step.graph, step.plan, {w});
+    program const q = unroll(step.graph, step.plan, {.workspace = w, .lockstep = true});
     bool fits = true;
     for (int d = 0; d < on.size(); ++d)
       fits = fits && q.arena[idx(d)] <= on.kind_of(d).memory;

@@ -117,7 +117,8 @@ template <cost::cost_model C> class program_judge final : public step_judge {
       std::size_t const i = idx(k);
       graph_stage_options const& asked = model_.options();
       attempt(i, [&](program_of& p) {
-        programs[i] = unroll(passes::pipeline_pass(forward_, p.plan, asked.loss), {asked.scratch.rule});
+        programs[i] = unroll(passes::pipeline_pass(forward_, p.plan, asked.loss),
+                             {.workspace = asked.scratch.rule, .lockstep = true});
       });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
