@@ -2,6 +2,7 @@
 #include <tensorpar/search/pipeline/schedules/in_flight.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight_ratio.hpp>
 #include <doctest/doctest.h>
+#include <fstream>
 
 #include <tensorpar/core/json.hpp>
 #include "support/effort.hpp"

@@ -5,6 +5,7 @@
 #include <tensorpar/search/pipeline/schedules/interleaved.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_auto.hpp>
 #include <doctest/doctest.h>
+#include <fstream>
 
 #include <tensorpar/check/schedule_check.hpp>
 #include <tensorpar/core/json.hpp>
