@@ -266,7 +266,8 @@ inline bool movement_elsewhere(layout const& from, layout const& to, int rank,
 }
 /// Appends the steps of `reshard` to none, whatever the tensor's extents; false: one exchange, or a cut of
 /// what is there, is all there is. Precondition: from != to.
-inline bool movement(layout const& from, layout const& to, int rank, std::vector<reshard_step>& steps) {
+inline bool reshard_in_steps(layout const& from, layout const& to, int rank,
+                             std::vector<reshard_step>& steps) {
   if (movement_in_steps(from, to, rank, steps)) return true;
   steps.clear();
   if (movement_elsewhere(from, to, rank, steps)) return true;
@@ -283,7 +284,7 @@ inline bool movement(layout const& from, layout const& to, int rank, std::vector
 /// to's.
 inline std::vector<reshard_step> reshard(layout const& from, layout const& to, shape const& s) {
   std::vector<reshard_step> steps;
-  if (from == to || detail::movement(from, to, s.rank, steps)) return steps;
+  if (from == to || detail::reshard_in_steps(from, to, s.rank, steps)) return steps;
   return {{detail::holds_already(from, to, s) ? reshard_kind::slice : reshard_kind::exchange,
            -1,
            -1,

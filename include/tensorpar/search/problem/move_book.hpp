@@ -62,7 +62,7 @@ class move_book {
   }
   int entry_for(ir::layout const& from, ir::layout const& to, shape const& s) {
     made_.clear();
-    if (!ir::detail::movement(from, to, s.rank, made_))
+    if (!ir::detail::reshard_in_steps(from, to, s.rank, made_))
       return ir::detail::holds_already(from, to, s) ? kept : exchanged;
     int const at = static_cast<int>(lists_.size());
     lists_.push_back(static_cast<int>(made_.size()));
