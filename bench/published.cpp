@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -61,26 +62,48 @@ std::vector<row> rows_of(std::string const& path) {
     r.emplace_back();
     for (std::size_t i = 0; i < cells.size(); ++i) r.back()[header[i]] = cells[i];
   }
-  for (char const* key : {"id", "model", "family", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated", "seq", "gpu", "gpus",
+  for (char const* key : {"id", "model", "family", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "gated", "seq", "gpu", "gpus",
                           "gpus_per_node", "precision", "tp", "pp", "vp", "cp", "ep", "dp", "shard", "mbs", "gbs_seqs", "recompute", "step_s", "flag"})
     if (std::find(header.begin(), header.end(), key) == header.end()) throw error(std::string("no column \"") + key + "\"", path, "a CSV with it");
   return r;
 }
 /// Of a cell that holds a whole number; else `otherwise`.
 i64 whole(std::string const& s, i64 otherwise) {
-  bool const digits = !s.empty() && s.find_first_not_of("0123456789") == s.npos;
+  bool const digits = !s.empty() && s.size() < 16 && s.find_first_not_of("0123456789") == s.npos;
   return digits ? std::stoll(s) : otherwise;
 }
 bool has(std::string const& s, char const* part) { return s.find(part) != s.npos; }
 
+/// Of a cell that holds a number above 0; else 0.
+double real(std::string const& s) {
+  char* end = nullptr;
+  double const x = std::strtod(s.c_str(), &end);
+  return end != s.c_str() && *end == '\0' && std::isfinite(x) && x > 0 ? x : 0;
+}
+
+/// The preset of a GPU's kind; null: there is none.
+char const* preset_of(std::string const& gpu) {
+  for (auto const& [part, name] : {std::pair{"GB200", "gb200-nvl72"}, {"B200", "dgx-b200"}, {"H200", "dgx-h200"}, {"H100", "dgx-h100"}, {"A100", "dgx-a100"}})
+    if (has(gpu, part)) return has(gpu, "A100 40GB") ? nullptr : name;
+  return nullptr;
+}
 /// Why a row cannot be declared here; empty: it can.
 std::string refusal(row const& r) {
   if (r.at("family") != "dense") return "not a dense model";
   if (whole(r.at("cp"), 1) > 1 || whole(r.at("ep"), 1) > 1) return "context or expert parallelism";
-  if (r.at("step_s").empty()) return "no step time";
+  if (real(r.at("step_s")) == 0) return "no step time";
   if (has(r.at("shard"), "offload")) return "offloading";
-  if (whole(r.at("vocab"), 0) == 0 || whole(r.at("heads"), 0) == 0) return "a size is not stated";
-  for (char const* gpu : {"B300", "4090", "A100 40GB", "V100"}) if (has(r.at("gpu"), gpu)) return std::string("no preset for ") + gpu;
+  for (char const* key : {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq", "gpus", "gbs_seqs"})
+    if (whole(r.at(key), 0) == 0) return std::string("its ") + key + " is not stated";
+  for (char const* key : {"gpus_per_node", "tp", "pp"})
+    if (whole(r.at(key), 1) == 0) return std::string("0 in ") + key;
+  if (whole(r.at("gpus"), 0) % (whole(r.at("tp"), 1) * whole(r.at("pp"), 1))) return "its tp and pp do not divide its gpus";
+  if (r.at("gated") != "1" && r.at("kv_heads") != r.at("heads")) return "grouped heads without gates, of which the zoo has no model";
+  if (whole(r.at("head_dim"), 0) && whole(r.at("head_dim"), 0) * whole(r.at("heads"), 0) != whole(r.at("hidden"), 0))
+    return "heads of another size than hidden by heads";
+  if (!preset_of(r.at("gpu"))) return "no preset for " + r.at("gpu");
+  if (!has(r.at("gpu"), "GB200") && whole(r.at("gpus"), 0) % std::min(whole(r.at("gpus"), 0), whole(r.at("gpus_per_node"), 8)))
+    return "its last node is not full";
   if (!has(r.at("precision"), "bf16") && !has(r.at("precision"), "fp16") && !has(r.at("precision"), "fp8")) return r.at("precision");
   if (has(r.at("precision"), "fp4")) return "fp4";
   return "";
@@ -88,8 +111,7 @@ std::string refusal(row const& r) {
 machine cluster_of(row const& r) {
   i64 const n = whole(r.at("gpus"), 0), per = std::min(n, whole(r.at("gpus_per_node"), 8));
   std::string const& gpu = r.at("gpu");
-  char const* const name = has(gpu, "GB200") ? "gb200-nvl72" : has(gpu, "B200") ? "dgx-b200" : has(gpu, "A100") ? "dgx-a100" : "dgx-h100";
-  machine const two = preset(std::string(name) + ":2");
+  machine const two = preset(std::string(preset_of(gpu)) + ":2");
   device_kind kind = two.kinds[0];
   if (has(gpu, "96GB HBM2e")) {                           // torchtitan's: HBM2e, 500 W; its products are slower by the lower power
     kind.name = "H100-96GB-500W";
@@ -161,7 +183,7 @@ void run(row const& r, std::vector<double>& errors) {
   training_problem asked{.graph = g, .optimizer = {.kind = optimizer_kind::adamw},
                          .precision = has(r.at("precision"), "fp8") ? precision::fp8 : precision::bf16, .name = r.at("model")};
   i64 const batch = whole(r.at("gbs_seqs"), 0), given = whole(r.at("mbs"), 0);
-  double const published = std::stod(r.at("step_s"));
+  double const published = real(r.at("step_s"));
   std::optional<prediction> best;
   peers::parallel_config chosen;
   int const said = static_cast<int>(whole(r.at("vp"), 0));

@@ -6,6 +6,7 @@
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/program/fuse_tasks.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
@@ -64,6 +65,7 @@ std::vector<std::tuple<int, int, double, double>> spans_of(timeline const& t, in
   for (span const& s : t.spans) if (s.device == device) r.push_back({static_cast<int>(s.where), s.task, s.start, s.end});
   return r;
 }
+bool every_kernel(op::any_op const&, bool) { return true; }
 /// How many devices stand for others.
 int same_times(computation_graph const& g, plan const& p) {
   planned_step const all = step_of(g, p), some = step_to_simulate(g, p);
@@ -77,6 +79,10 @@ int same_times(computation_graph const& g, plan const& p) {
     others += listed != d;
     CHECK(spans_of(t, d) == spans_of(s, listed));
   }
+  program const all_fused = passes::fuse_tasks(all.program, p.cluster, every_kernel, no_workspace),
+                some_fused = passes::fuse_tasks(some.program, p.cluster, every_kernel, no_workspace);
+  CHECK(all_fused.arena == some_fused.arena);
+  CHECK(simulate(all_fused, p.cluster, cost::analytical{}).seconds == simulate(some_fused, p.cluster, cost::analytical{}).seconds);
   simulation::task_prices const price = simulation::price(some.program, p.cluster, cost::analytical{});
   CHECK(critical_path(some.program, p.cluster, price) == critical_path(all.program, p.cluster, price));
   return others;

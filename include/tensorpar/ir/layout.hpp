@@ -66,38 +66,34 @@ struct layout {
     return r;
   }
   /// Mesh coordinates of a device and a closing 0, so that a device with a part never gets an empty answer;
-  /// empty: it has none. Digits are read from the largest stride down, which is right for every injective
-  /// placement of nested strides; O(axes^2).
+  /// empty: it has none. O(axes^2).
   std::vector<i64> coordinates(int dev) const {
     std::vector<i64> c(axes.size() + 1, 0);
-    std::vector<bool> done(axes.size(), false);
-    i64 rest = static_cast<i64>(dev) - start;
-    if (rest < 0) return {};
-    for (std::size_t n = 0; n < axes.size(); ++n) {
-      std::size_t k = axes.size();
-      for (std::size_t i = 0; i < axes.size(); ++i)
-        if (!done[i] && (k == axes.size() || axes[i].stride > axes[k].stride)) k = i;
-      done[k] = true;
-      c[k] = axes[k].stride > 0 ? rest / axes[k].stride : 0;
-      if (c[k] >= axes[k].degree) c[k] = axes[k].degree - 1;
-      rest -= c[k] * axes[k].stride;
-    }
-    if (rest != 0) return {};
+    if (!read_digits(dev, [&](std::size_t k, i64 digit) { c[k] = digit; })) return {};
     return c;
   }
-  /// Has the device a part? As `coordinates`, without memory of its own: unrolling asks for every buffer.
-  bool holds(int dev) const {
-    std::size_t const n = axes.size();
-    if (n > 64) return !coordinates(dev).empty();
+  /// Has the device a part? Takes no memory: unrolling asks for every buffer.
+  bool holds(int dev) const { return read_digits(dev, [](std::size_t, i64) {}); }
+
+ private:
+  /// Digits are read from the largest stride down, which is right for every injective placement of nested
+  /// strides. False: something is left over.
+  template <class Put> bool read_digits(int dev, Put const& put) const {
     i64 rest = static_cast<i64>(dev) - start;
-    u64 done = 0;
-    for (std::size_t turn = 0; turn < n && rest > 0; ++turn) {
-      std::size_t k = n;
-      for (std::size_t i = 0; i < n; ++i)
-        if (!(done >> i & 1) && (k == n || axes[i].stride > axes[k].stride)) k = i;
-      done |= u64{1} << k;
-      i64 const digit = axes[k].stride > 0 ? rest / axes[k].stride : 0;
-      rest -= (digit < axes[k].degree ? digit : axes[k].degree - 1) * axes[k].stride;
+    if (rest < 0) return false;
+    std::size_t const n = axes.size();
+    for (std::size_t turn = 0, last = n; turn < n; ++turn) {
+      std::size_t k = n;                                         // the next: of equal strides the first
+      for (std::size_t i = 0; i < n; ++i) {
+        bool const left = last == n || axes[i].stride < axes[last].stride ||
+                          (axes[i].stride == axes[last].stride && i > last);
+        if (left && (k == n || axes[i].stride > axes[k].stride)) k = i;
+      }
+      i64 digit = axes[k].stride > 0 ? rest / axes[k].stride : 0;
+      if (digit >= axes[k].degree) digit = axes[k].degree - 1;
+      rest -= digit * axes[k].stride;
+      put(k, digit);
+      last = k;
     }
     return rest == 0;
   }

@@ -252,12 +252,12 @@ inline i64 parts_of(layout const& l) {
 inline bool movement_elsewhere(layout const& from, layout const& to, int rank,
                                std::vector<reshard_step>& steps) {
   if (from.start == to.start || from.size() != to.size()) return false;
+  bool const sums = from.degree(part_kind::partial) > 1;
+  if (sums ? to.degree(part_kind::partial) > 1 : parts_of(from) <= parts_of(to)) return false;
   layout here = to, there = from;
   here.start = from.start;
   there.start = to.start;
   for (int d : from.devices()) if (there.holds(d)) return false;
-  bool const sums = from.degree(part_kind::partial) > 1;
-  if (sums ? to.degree(part_kind::partial) > 1 : parts_of(from) <= parts_of(to)) return false;
   if (!movement_in_steps(sums ? from : there, sums ? here : to, rank, steps)) return false;
   reshard_step across{reshard_kind::exchange, -1, -1, {}, sums ? std::move(here) : from,
                       sums ? to : std::move(there)};

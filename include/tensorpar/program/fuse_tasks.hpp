@@ -229,6 +229,7 @@ class task_fuser {
     program r;
     r.micro_batches = p_.micro_batches;
     r.scalar_bytes = p_.scalar_bytes;
+    r.listed_for = p_.listed_for;
     std::vector<char> needed = idle_;
     needed.resize(p_.buffers.size(), false);
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {

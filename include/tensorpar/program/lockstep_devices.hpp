@@ -25,16 +25,15 @@ struct listed_devices {
   int only = -1;
 };
 
+/// Classes are cut: by device the first of its class, and of those within it that have the same key.
+/// O(devices * log).
+template <class Key> void refine_classes(std::vector<int>& like, std::vector<Key> const& keys) {
+  std::map<std::pair<int, Key>, int> first;
+  for (std::size_t d = 0; d < like.size(); ++d)
+    like[d] = first.insert({{like[d], keys[d]}, static_cast<int>(d)}).first->second;
+}
+
 namespace detail {
-
-/// Numbers of what has been seen, in the order in which it was first seen.
-template <class Key> class numbering {
-  std::map<Key, int> seen_;
-
- public:
-  int of(Key const& k) { return seen_.try_emplace(k, static_cast<int>(seen_.size())).first->second; }
-  int count() const { return static_cast<int>(seen_.size()); }
-};
 
 /// A mesh axis in all its ways of prime numbers of devices: a collective's groups are made of these.
 inline std::vector<ir::group_axis> prime_axes(ir::sharding const& s) {
@@ -63,50 +62,37 @@ inline std::vector<int> lockstep_devices(std::vector<ir::sharding> const& shardi
   std::vector<ir::sharding> distinct;
   for (ir::sharding const& s : shardings)
     if (std::find(distinct.begin(), distinct.end(), s) == distinct.end()) distinct.push_back(s);
-  std::size_t const n = on.device.size();
-  std::vector<int> color(n);
-  for (std::size_t d = 0; d < n; ++d) color[d] = on.device[d];
-  int colors = 0;
+  std::vector<int> like(on.device.size(), 0);
+  refine_classes(like, on.device);
   std::vector<std::vector<int>> devices;
   for (ir::sharding const& s : distinct) {
     devices.push_back(mesh_layout(s).devices());
-    std::vector<char> in(n, 0);
+    std::vector<char> in(like.size(), 0);
     for (int d : devices.back()) in[idx(d)] = 1;
-    detail::numbering<std::pair<int, char>> next;
-    for (std::size_t d = 0; d < n; ++d) color[d] = next.of({color[d], in[d]});
-    colors = next.count();
+    refine_classes(like, in);
   }
-  for (int before = 0; colors != before;) {
-    before = colors;
+  for (std::vector<int> before; before != like;) {
+    before = like;
     for (std::size_t i = 0; i < distinct.size(); ++i) {
       bool one = true;
-      for (int d : devices[i]) one = one && color[idx(d)] == color[idx(devices[i].front())];
+      for (int d : devices[i]) one = one && like[idx(d)] == like[idx(devices[i].front())];
       if (one) continue;
-      ir::layout const mesh = mesh_layout(distinct[i]);
+      ir::reshard_step along;
+      along.before = mesh_layout(distinct[i]);
       for (ir::group_axis const& a : detail::prime_axes(distinct[i])) {
-        std::vector<std::vector<int>> group(n);                       // the classes in a device's group
+        along.group = {a};
+        std::vector<std::vector<int>> met(like.size());               // the classes in a device's group
         for (int d : devices[i]) {
-          ir::reshard_step one_axis;
-          one_axis.before = mesh;
-          one_axis.group = {a};
-          std::vector<int>& c = group[idx(d)];
-          for (int m : one_axis.members(d)) c.push_back(color[idx(m)]);
+          std::vector<int>& c = met[idx(d)];
+          for (int m : along.members(d)) c.push_back(like[idx(m)]);
           std::sort(c.begin(), c.end());
           c.erase(std::unique(c.begin(), c.end()), c.end());
         }
-        detail::numbering<std::pair<int, std::vector<int>>> next;
-        for (std::size_t d = 0; d < n; ++d) color[d] = next.of({color[d], std::move(group[d])});
-        colors = next.count();
+        refine_classes(like, met);
       }
     }
   }
-  std::vector<int> first(n, -1), r(n);
-  for (std::size_t d = 0; d < n; ++d) {
-    int& f = first[idx(color[d])];
-    if (f < 0) f = static_cast<int>(d);
-    r[d] = f;
-  }
-  return r;
+  return like;
 }
 
 }  // namespace tensorpar::passes

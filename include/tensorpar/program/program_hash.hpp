@@ -8,6 +8,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/core/program.hpp>
+#include <tensorpar/program/lockstep_devices.hpp>
 
 namespace tensorpar::passes {
 
@@ -84,12 +85,7 @@ inline std::vector<int> alike_devices(program const& q, int devices) {
   for (ir::layout const* l : seen) {
     std::vector<char> on(like.size(), 0);
     for (int d : l->devices()) if (d >= 0 && d < devices) on[idx(d)] = 1;
-    // of a class, and of those within it that have this layout, or do not
-    std::map<std::pair<int, char>, int> first;
-    for (int d = 0; d < devices; ++d) {
-      int& mine = like[idx(d)];
-      mine = first.insert({{mine, on[idx(d)]}, d}).first->second;
-    }
+    refine_classes(like, on);
   }
   return like;
 }

@@ -4,6 +4,7 @@
 #include <tensorpar/ir/machine/machine_check.hpp>
 
 #include <doctest/doctest.h>
+#include <set>
 
 using namespace tensorpar;
 
@@ -46,6 +47,15 @@ TEST_CASE("machines of one kind are uniform, and every number is in the hash") {
     CAPTURE(change);
     CHECK(x.hash() != before);
   }
+  std::set<u64> hashes{before};
+  for (double kernel_efficiency::*share : {&kernel_efficiency::products, &kernel_efficiency::attention, &kernel_efficiency::memory,
+                                           &kernel_efficiency::half_results, &kernel_efficiency::half_terms,
+                                           &kernel_efficiency::while_communicating, &kernel_efficiency::sustained}) {
+    machine x = cluster(4, 2);
+    x.kinds[0].efficiency.*share = 0.5;
+    hashes.insert(x.hash());
+  }
+  CHECK(hashes.size() == 8);
 }
 
 TEST_CASE("clusters whose nodes do not fill up are refused by name") {

@@ -93,8 +93,8 @@ struct machine {
         h.add(r.f32).add(r.tf32).add(r.bf16).add(r.fp8);
       if (kernel_efficiency const& e = k.efficiency; e != kernel_efficiency())
         h.add(e.products).add(e.attention).add(e.memory).add(e.half_results).add(e.half_terms);
-      for (double share : {k.efficiency.while_communicating, k.efficiency.sustained})
-        if (share != 0) h.add(share);
+      if (kernel_efficiency const& e = k.efficiency; e.while_communicating != 0 || e.sustained != 0)
+        h.add(e.while_communicating).add(e.sustained);
     }
     for (int d : device) h.add(d);
     for (link_level const& l : links) h.add(l.group).add(l.latency).add(l.bandwidth);
