@@ -57,6 +57,7 @@ inline std::vector<sample> forward_samples() {
       {tanh_{}, {{12}}},
       {add{}, {{4, 6}, {4, 6}}},
       {mul{}, {{4, 6}, {4, 6}}},
+      {tensorpar::op::swiglu{}, {{4, 6}, {4, 6}}},
       {scale{0.3}, {{4, 6}}},
       {dropout{0.4, 3}, {{2, 6, 10}}},
       {dropout{0.5, 4}, {{12}}},

@@ -154,6 +154,8 @@ inline bool straight_loops(tensorpar::op::any_op const& o, std::vector<dense<dou
     each(0, [&](std::size_t e) { return x[0].real[e] + x[1].real[e]; });
   } else if (o.is<mul>()) {
     each(0, [&](std::size_t e) { return x[0].real[e] * x[1].real[e]; });
+  } else if (o.is<tensorpar::op::swiglu>()) {
+    each(0, [&](std::size_t e) { return x[0].real[e] / (1 + std::exp(-x[0].real[e])) * x[1].real[e]; });
   } else if (o.is<dropout>()) {
     auto const d = o.as<dropout>();
     tensorpar::core::hasher h;

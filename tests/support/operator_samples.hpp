@@ -49,6 +49,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(tanh_{}, {image});
   put(add{}, {words, words});
   put(mul{}, {rows, rows});
+  put(op::swiglu{}, {words, words});
   put(scale{.factor = 0.25}, {rows});
   put(dropout{.rate = 0.25, .seed = some(0, 9)}, {words});
   put(constant{.value = 2, .rank = 2, .d = {n, e}}, {});
@@ -89,6 +90,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(gelu_grad{}, {rows, rows});
   put(sigmoid_grad{}, {rows, rows});
   put(tanh__grad{}, {rows, rows});
+  put(op::swiglu_grad{}, {rows, rows, rows});
   put(softmax_grad{}, {words, words});
   put(layernorm_grad_x{}, {words, words, vec});
   put(layernorm_grad_gamma{}, {words, words});

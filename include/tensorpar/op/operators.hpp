@@ -26,7 +26,7 @@ template <class... Op> struct op_set {};
 /// What a model may be written with.
 using forward_operators =
     op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul,
-           scale, dropout, constant, softmax, layernorm, rmsnorm, channel_moments, normalize, concat,
+           swiglu, scale, dropout, constant, softmax, layernorm, rmsnorm, channel_moments, normalize, concat,
            split_axes, slice_axis, transpose, reshape, flatten, merge_axes, split_axis, sum_axis, repeat_axis,
            embedding, embedding_bag, attention, packed_attention, attention_parts, softmax_merge,
            attention_finish, cross_entropy, mean_squared_error, linear_relu, linear_sigmoid, linear_tanh,
@@ -34,7 +34,7 @@ using forward_operators =
 /// What `differentiate` adds.
 using backward_operators =
     op_set<conv2d_grad_x, conv2d_grad_w, pool2d_grad, global_average_grad, relu_grad, gelu_grad, sigmoid_grad,
-           tanh__grad, softmax_grad, layernorm_grad_x, layernorm_grad_gamma, rmsnorm_grad_x,
+           tanh__grad, swiglu_grad, softmax_grad, layernorm_grad_x, layernorm_grad_gamma, rmsnorm_grad_x,
            rmsnorm_grad_gamma, channel_moments_grad, normalize_sums, normalize_grad_x, normalize_grad_moments,
            unslice_axis, embedding_grad, embedding_bag_grad, attention_grad, packed_attention_grad,
            attention_parts_grad, softmax_merge_grad, attention_finish_grad, cross_entropy_grad,

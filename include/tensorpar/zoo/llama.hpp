@@ -23,8 +23,8 @@ constexpr auto to_every_head(llama_sizes s) {
 
 /// "tokens" [batch, seq], embedded; decoder layers; RMS norm, one linear layer, not shared with the
 /// embedding; "labels" [batch, seq]. A layer: RMS norm, causal attention of grouped queries (Ainslie et al.
-/// 2023), added; RMS norm, silu(gate) * up through one linear layer (Shazeer 2020) with silu(x) = x *
-/// sigmoid(x), added. No biases. Rotary positions have no parameters and are not modelled.
+/// 2023), added; RMS norm, silu(gate) * up (Shazeer 2020) through one linear layer, added. No biases. Rotary
+/// positions have no parameters and are not modelled.
 template <llama_sizes S = llama_sizes{}> struct llama {
   static constexpr void define(auto& g, llama_sizes s = S) {
     shape const ids{batch, zoo::tokens(s.seq)};
@@ -36,9 +36,8 @@ template <llama_sizes S = llama_sizes{}> struct llama {
           ref const n = y | rmsnorm{}, q = n | plain(s.hidden), k = n | plain(narrow) | to_every_head(s);
           ref const v = n | plain(narrow) | to_every_head(s);
           ref const z = y + (all(q, k, v) | attention{.heads = s.heads, .causal = true} | plain(s.hidden));
-          ref const m = z | rmsnorm{}, gate = m | plain(s.wide), open = gate | sigmoid{},
-                    up = m | plain(s.wide);
-          return z + (((gate * open) * up) | plain(s.hidden));
+          ref const m = z | rmsnorm{}, gate = m | plain(s.wide), up = m | plain(s.wide);
+          return z + (all(gate, up) | op::swiglu{} | plain(s.hidden));
         });
     ref const logits = x | rmsnorm{} | plain(s.vocab);
     g.output("loss", all(logits, g.input("labels", ids, dtype::i32)) | cross_entropy{});

@@ -129,6 +129,7 @@ TEST_CASE("gradients agree with finite differences") {
                            "gelu_grad",
                            "sigmoid_grad",
                            "tanh_grad",
+                           "swiglu_grad",
                            "softmax_grad",
                            "layernorm_grad_x",
                            "layernorm_grad_gamma",

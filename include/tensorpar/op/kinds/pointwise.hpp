@@ -128,3 +128,35 @@ struct constant {
 };
 
 }  // namespace tensorpar
+
+namespace tensorpar::op {
+
+/// Operands dy, gate, up; results dgate = dy up s (1 + gate (1 - s)) and dup = dy gate s, s = sigmoid(gate).
+struct swiglu_grad {
+  static constexpr auto name = "swiglu_grad";
+  static constexpr auto notation = "..., ..., ... -> ..., ...";
+  static constexpr int arity = 3;
+  constexpr inference infer(shapes in) const {
+    inference r = tensorpar::detail::real_same(in);
+    if (r.ok()) r.out[r.n++] = r.out[0];
+    return r;
+  }
+  constexpr double flops(shapes in, shapes) const { return 12.0 * static_cast<double>(in[0].elements()); }
+};
+/// silu(gate) * up, element by element, silu(x) = x * sigmoid(x): what stands between the linear layers of a
+/// SwiGLU (Shazeer 2020). In one operator, so that of the three tensors that it could be computed by only its
+/// operands are kept.
+struct swiglu {
+  static constexpr auto name = "swiglu";
+  static constexpr auto notation = "..., ... -> ...";
+  static constexpr int arity = 2;
+  constexpr inference infer(shapes in) const { return tensorpar::detail::real_same(in); }
+  constexpr double flops(shapes in, shapes) const { return 6.0 * static_cast<double>(in[0].elements()); }
+  [[gnu::cold]] void derive(auto& g) const {
+    if (!g.wanted(0) && !g.wanted(1)) return;
+    auto const d = g.emit(swiglu_grad{}, {g.gradient(0), g.operand(0), g.operand(1)});
+    for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, d + i);
+  }
+};
+
+}  // namespace tensorpar::op

@@ -47,4 +47,20 @@ template <> struct scalar_function<mul> {
   template <class Scalar> static constexpr Scalar of(Scalar a, Scalar b) { return a * b; }
 };
 
+template <> struct scalar_function<op::swiglu> {
+  template <class Scalar> static constexpr Scalar of(Scalar gate, Scalar up) {
+    return gate * scalar_traits<Scalar>::sigmoid(gate) * up;
+  }
+};
+/// Of dy, gate and up: what goes to gate, and to up.
+template <> struct scalar_function<op::swiglu_grad> {
+  template <class Scalar> struct gradients {
+    Scalar gate, up;
+  };
+  template <class Scalar> static constexpr gradients<Scalar> of(Scalar d, Scalar gate, Scalar up) {
+    Scalar const s = scalar_traits<Scalar>::sigmoid(gate);
+    return {d * up * s * (Scalar(1) + gate * (Scalar(1) - s)), d * gate * s};
+  }
+};
+
 }  // namespace tensorpar::exec

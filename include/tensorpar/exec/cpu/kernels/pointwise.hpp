@@ -36,6 +36,22 @@ struct kernel<Scalar, F> {
   }
 };
 
+template <class Scalar> struct kernel<Scalar, op::swiglu_grad> {
+  static void run(kernel_call const& c, op::swiglu_grad const&) {
+    Scalar const* __restrict d = detail::operand<Scalar>(c, 0);
+    Scalar const* __restrict gate = detail::operand<Scalar>(c, 1);
+    Scalar const* __restrict up = detail::operand<Scalar>(c, 2);
+    Scalar* __restrict to_gate = detail::result<Scalar>(c);
+    Scalar* __restrict to_up = detail::result<Scalar>(c, 1);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) {
+      auto const g = scalar_function<op::swiglu_grad>::of(d[i], gate[i], up[i]);
+      to_gate[i] = g.gate;
+      to_up[i] = g.up;
+    }
+  }
+};
+
 /// May write its first operand, hence no __restrict.
 template <class Scalar> struct kernel<Scalar, add> {
   static void run(kernel_call const& c, add const&) {

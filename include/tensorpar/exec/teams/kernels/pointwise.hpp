@@ -36,6 +36,30 @@ template <class Scalar, class F> struct map_two_at {
     put(y, i, r);
   }
 };
+template <class Scalar> struct swiglu_grad_at {
+  Scalar const *d, *gate, *up;
+  Scalar *to_gate, *to_up;
+  constexpr void operator()(i64 i) const {
+    auto const g = scalar_function<op::swiglu_grad>::of(computed<Scalar>(d[i]), computed<Scalar>(gate[i]),
+                                                    computed<Scalar>(up[i]));
+    to_gate[i] = g.gate;
+    to_up[i] = g.up;
+  }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(d, gate, up) && at_16(to_gate, to_up); }
+  template <int N> constexpr void several(i64 i) const {
+    auto r = take<N>(d, i), s = take<N>(gate, i);
+    auto const t = take<N>(up, i);
+    for (int k = 0; k < N; ++k) {
+      auto const g = scalar_function<op::swiglu_grad>::of(computed<Scalar>(r.v[k]), computed<Scalar>(s.v[k]),
+                                                      computed<Scalar>(t.v[k]));
+      r.v[k] = g.gate;
+      s.v[k] = g.up;
+    }
+    put(to_gate, i, r);
+    put(to_up, i, s);
+  }
+};
 template <class Scalar> struct add_at {
   Scalar const *a, *b;
   Scalar* y;
@@ -99,6 +123,14 @@ struct team_kernel<Scalar, F> {
     d.each(c.out_block[0].elements(),
            detail::map_two_at<Scalar, F>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
                                          detail::result<Scalar>(c)});
+  }
+};
+template <class Scalar> struct team_kernel<Scalar, op::swiglu_grad> {
+  template <class Device> static void run(Device const& d, kernel_call const& c, op::swiglu_grad const&) {
+    d.each(c.out_block[0].elements(),
+           detail::swiglu_grad_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
+                                          detail::operand<Scalar>(c, 2), detail::result<Scalar>(c),
+                                          detail::result<Scalar>(c, 1)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, add> {
