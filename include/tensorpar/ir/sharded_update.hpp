@@ -10,8 +10,8 @@ enum class zero_stage : int {
   // each copy keeps and updates a part of the optimizer's state, then all gather the weight (ZeRO-2; with
   // micro-batches ZeRO-1, as gradients are added up before they are scattered)
   updates,
-  // and keeps nothing but that part of the weight: gathered anew for every forward and backward pass (ZeRO-3,
-  // FSDP)
+  // and keeps nothing but that part of the weight: gathered anew for every forward and backward pass, and the
+  // gradient scattered for every micro-batch (ZeRO-3, FSDP)
   weights,
 };
 

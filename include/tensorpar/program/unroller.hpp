@@ -7,6 +7,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/exchange.hpp>
+#include <tensorpar/ir/gradient_sums.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/arena.hpp>
@@ -25,7 +26,8 @@ class unroller : step_meshes {
   /// Without `keep` tasks are counted only, for buffers' lives.
   unroller(training_graph const& t, plan const& p, workspace_rule w, listed_devices listed = {},
            bool keep = true)
-      : step_meshes(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), keep_(keep) {
+      : step_meshes(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), keep_(keep),
+        summed_(ir::gradient_sums(t)) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     out.scratch = w != no_workspace;
@@ -49,14 +51,6 @@ class unroller : step_meshes {
   /// `updates`: the whole training step; else the forward operators alone, every output kept. `groups`: all
   /// nodes, in an order that groups of devices agreed on; empty: the plan's order.
   void run(bool updates, std::vector<int> const& groups = {}) {
-    // a micro-batch's gradients are added to the first one's; updates, and they alone, read the sum
-    std::vector<bool> crosses(g_.values.size(), false);
-    for (graph_node const& n : g_.nodes)
-      if (n.phase == step_phase::update)
-        for (int x : n.in) {
-          int const p = g_.value(x).producer;
-          crosses[idx(x)] = p >= 0 && g_.node(p).phase == step_phase::backward;
-        }
     for (std::size_t x = 0; x < g_.values.size(); ++x)
       if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
@@ -67,9 +61,9 @@ class unroller : step_meshes {
         int const v = order_.node(i);
         if (g_.node(v).phase == step_phase::update && micro_ < last) continue;
         compute(v);
-        if (micro_ > 0)
+        if (last > 0)
           for (int x : g_.node(v).out)
-            if (crosses[idx(x)]) accumulate(v, x);
+            if (summed_[idx(x)].added) accumulate(v, x);
       }
   }
   /// Lifetimes to the end of the step, and offsets.
@@ -104,6 +98,7 @@ class unroller : step_meshes {
   std::vector<std::vector<int>> copies_;
   // gradient -> its sum over micro-batches, and copies of that
   std::map<int, std::vector<int>> sums_;
+  std::vector<ir::gradient_sum> summed_;
   // (value, micro-batch, backward?) -> the first of these, and others
   std::map<std::array<int, 3>, std::vector<int>> apart_;
   int micro_ = 0;
@@ -186,7 +181,9 @@ class unroller : step_meshes {
   /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one
   /// moved there.
   int bring(int x, ir::layout const& l, int consumer) {
-    std::vector<int>& have = copies_for(x, consumer);
+    return bring(x, l, consumer, copies_for(x, consumer));
+  }
+  int bring(int x, ir::layout const& l, int consumer, std::vector<int>& have) {
     for (int b : have) if (at(b).where == l) return b;
     if (g_.value(x).role == value_role::input) {
       have.push_back(add_buffer(x, g_.type(x), l, false));
@@ -324,8 +321,13 @@ class unroller : step_meshes {
 
   /// Adds this micro-batch's gradient x to the first one's, in place: all readers of that one have run.
   void accumulate(int v, int x) {
-    int const mine = copies(x).front(), sum = copies_of(x, 0).front();
-    sums_.try_emplace(x, std::vector<int>{sum});
+    auto const [added, update, operand] = summed_[idx(x)];
+    int mine = copies(x).front();
+    if (update >= 0)
+      mine = bring(x, ir::operand_layout(space(update), g_.node(update).letters, mesh_of(update), operand),
+                   update, copies(x));
+    int const sum = sums_.try_emplace(x, std::vector<int>{mine}).first->second.front();
+    if (micro_ == 0) return;
     task t;
     t.node = v;
     t.micro_batch = micro_;

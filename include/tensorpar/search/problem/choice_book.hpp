@@ -71,7 +71,7 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
   std::vector<i64> layouts_of(value_flows const& all, int sa, int sb) {
     std::vector<i64> key{sa, sb};
     for (value_flow const& f : all) {
-      key.insert(key.end(), {f.shape_id, f.times * 4 + f.from_first * 2 + f.activation});
+      key.insert(key.end(), {f.shape_id, f.times * 4 + f.from_first * 2 + f.activation, f.shared_by});
       for (bool first : {true, false}) {
         layout_columns const some = slots_of(first ? sa : sb, f, first);
         key.push_back(static_cast<i64>(some.size()));
@@ -121,7 +121,8 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
       here.second.read(slots_of(sb, f, false), rb, above_b);
       flow_end const &from = f.from_first ? here.first : here.second,
                      &to = f.from_first ? here.second : here.first;
-      here.price(f.from_first, f.times, [&](int t, std::vector<double>& sum) {
+      double const times = static_cast<double>(f.times) / f.shared_by;
+      here.price(f.from_first, times, [&](int t, std::vector<double>& sum) {
         auto const apart = [&](std::size_t i) {
           return bar && from.least[i] + to.least[idx(t)] > slack_;
         };

@@ -23,6 +23,8 @@ struct objective_options {
   int micro_batches = 1;          // forward, backward and their reshards count so many times, updates once
   // copies of a weight share its update where that is faster (ZeRO-2, program/passes/memory_pass.hpp)
   bool shard_updates = false;
+  // a program may do less than is counted otherwise: add gradients where they lie, share what was moved
+  bool at_least = false;
 };
 
 /// The shardings of every choice set and the layouts at its slots, each list made once and shared by sets

@@ -184,6 +184,7 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
     std::vector<int> const& alike = alike_in(set);
     for (std::size_t k0 = 0; k0 < q.nodes.size(); ++k0) {
       graph_node const& node = g.node(q.nodes[k0]);
+      if (o_.at_least && adds_gradients(node)) continue;
       int const local = static_cast<int>(k0);
       double const times = node.phase == step_phase::update ? 1 : o_.micro_batches;
       read.clear();
@@ -217,14 +218,14 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
         else c.seconds[i] += x;
       });
     }
-    if (o_.micro_batches > 1) add_sums(t, set, q);
+    if (o_.micro_batches > 1 && !o_.at_least) add_sums(t, set, q);
     std::vector<int> wanted;
     for (value_flow const& f : q.inner) {
       std::vector<int> const& have = layouts(set, f.from);
       layout_columns const wants = columns_of(set, f.to);
       for (std::size_t i = 0; i < n; ++i) {
         different(wants, i, wanted);
-        for (int w : wanted) c.seconds[i] += f.times * prices_.seconds(f.shape_id, have[i], w);
+        for (int w : wanted) c.seconds[i] += f.times * prices_.seconds(f.shape_id, have[i], w) / f.shared_by;
       }
     }
     for (value_everywhere const& e : q.everywhere) {
@@ -236,14 +237,15 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
     add_bytes(t, set, q);
   }
 
-  /// Gradients of later micro-batches are added to the first one's where they are made, whoever reads the
-  /// sum.
+  /// Gradients of later micro-batches are added to the first one's (ir/gradient_sums.hpp).
   void add_sums(training_graph const& t, int set, operator_group const& q) {
     choice_set& c = tables.sets[idx(set)];
     for (value_slot const& s : q.summed) {
       std::vector<int> const& made = layouts(set, s);
-      shape const whole = t.graph.type(t.graph.node(q.nodes[idx(s.local)]).out[idx(s.port)]);
-      each_kind(on_.kinds.size() == 1 ? &alike_in(set) : nullptr, c.seconds.size(), [&](std::size_t i) {
+      graph_node const& n = t.graph.node(q.nodes[idx(s.local)]);
+      shape const whole = t.graph.type((s.result ? n.out : n.in)[idx(s.port)]);
+      bool const shared = on_.kinds.size() == 1 && !in_parts(set, s.local);
+      each_kind(shared ? &alike_in(set) : nullptr, c.seconds.size(), [&](std::size_t i) {
         shape const part = ir::part_of(prices_.layout_of(made[i]), whole);
         return compute_seconds(add{}, {part, part}, {part}, c.shardings[i].start, c.sizes[i]);
       }, [&](std::size_t i, double seconds) { c.seconds[i] += (o_.micro_batches - 1) * seconds; });
@@ -282,8 +284,9 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
           static_cast<int>(std::find(forward.in.begin(), forward.in.end(), x) - forward.in.begin());
       value_slot const whole{0, operand, false};
       add(x, t.home[idx(x)] == q.nodes[k] ? value_slot{local, 0, false} : whole, 1);
-      // of micro-batches, gradients are added up first
-      put(x, o_.micro_batches > 1 ? whole : value_slot{local, 1, false}, 1);
+      // of micro-batches, gradients are added up first, but where the weight is kept in parts
+      bool const first = o_.micro_batches > 1 && t.home[idx(x)] != q.nodes[k];
+      put(x, first ? whole : value_slot{local, 1, false}, 1);
       for (std::size_t s = 2; s < n.in.size(); ++s)
         if (g.value(n.in[s]).role == value_role::state) add(n.in[s], {local, static_cast<int>(s), false}, 1);
     }

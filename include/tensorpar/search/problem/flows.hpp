@@ -6,6 +6,8 @@
 #include <map>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/gradient_sums.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <vector>
 
 namespace tensorpar::search {
@@ -25,8 +27,14 @@ struct value_flow {
   std::vector<value_slot> to;     // equal layouts are delivered once
   int times;
   bool activation = false;        // the receiver is a function that may be computed with what makes the value
+  int shared_by = 1;              // flows that may come to one in the program: each counts for its part
 };
 using value_flows = std::vector<value_flow>;
+
+/// Is it an addition of gradients? It is done where its operands lie.
+inline bool adds_gradients(graph_node const& n) {
+  return n.phase == step_phase::backward && n.op.is<add>();
+}
 
 /// A result that goes to an operator without origin, on all devices.
 struct value_everywhere {
@@ -39,7 +47,8 @@ struct operator_group {
   std::vector<int> nodes;         // of the training graph, ascending, the forward operator first
   value_flows inner;
   std::vector<value_everywhere> everywhere;
-  // gradients that updates read, of whichever operator: micro-batches' are added up here
+  // gradients that updates read, of whichever operator: micro-batches' are added up here, as results are made
+  // or as operands are read
   std::vector<value_slot> summed;
   // the operator that is the forward one and the function of its result in one
   op::op_info const* with_function = nullptr;
@@ -49,13 +58,15 @@ struct operator_group {
 /// A training graph seen from its forward operators: a group for each, and what travels between two of them:
 /// activations, gradients, the copies of a shared parameter and their gradients. Inputs come from the host in
 /// any layout, so they do not travel. Activations and gradients travel once per micro-batch, parameters and
-/// what updates read once a step; but a parameter that lives where it is updated
-/// (program/passes/memory_pass.hpp) is gathered for every pass of every micro-batch. What an update makes
+/// what updates read once a step. But a parameter that lives where it is updated
+/// (program/passes/memory_pass.hpp) is gathered for every pass of every micro-batch. Its gradient is
+/// scattered for every micro-batch. What an update makes
 /// returns to where it is kept. O(nodes + values * readers).
 class training_flows {
   training_graph const& t_;
   computation_graph const& g_;
   std::vector<int> local_;        // training node -> index in its group
+  std::vector<int> summands_;     // see count_summands
 
   /// The group and slot where a value is before anyone asks for it: its producer's or, for parameters and
   /// states, their home's.
@@ -72,9 +83,32 @@ class training_flows {
     return {g_.node(node).origin, {local_[idx(node)], port, made}};
   }
 
-  bool read_by_update(std::vector<std::pair<int, int>> const& reads) const {
-    return std::any_of(reads.begin(), reads.end(),
-                       [&](auto const& r) { return g_.node(r.first).phase == step_phase::update; });
+  /// Copies of a value serve all who want it in one layout. Summands that lie alike are added first, then the
+  /// sum is moved.
+  void share(std::map<std::array<int, 3>, value_flow>& flows) const {
+    std::map<std::array<int, 2>, int> together;
+    for (auto const& [where, f] : flows) ++together[{where[1], where[2]}];
+    for (auto& [where, f] : flows) {
+      int summands = 0;
+      for (value_slot const& s : f.to)
+        summands = std::max(summands, summands_[idx(groups[idx(where[0])].nodes[idx(s.local)])]);
+      f.shared_by = together[{where[1], where[2]}] * std::max(1, summands);
+    }
+  }
+  /// By node: of how many summands the sum of gradients is that it is part of; 0: no addition.
+  void count_summands() {
+    summands_.assign(g_.nodes.size(), 0);
+    auto const sums = [&](int v) { return v >= 0 && adds_gradients(g_.node(v)); };
+    for (int v = t_.forward_nodes; v < g_.node_count(); ++v)
+      for (int x : g_.node(v).in) {
+        int const p = g_.value(x).producer;
+        if (sums(v)) summands_[idx(v)] += sums(p) ? summands_[idx(p)] : 1;
+      }
+    for (int v = g_.node_count() - 1; v >= t_.forward_nodes; --v)
+      for (int x : g_.node(v).in) {
+        int const p = g_.value(x).producer;
+        if (sums(v) && sums(p)) summands_[idx(p)] = std::max(summands_[idx(p)], summands_[idx(v)]);
+      }
   }
 
   static void put(std::vector<i64>& key, shape const& s) {
@@ -91,7 +125,9 @@ class training_flows {
 
   /// `kept`: what operators that run again read of others does not travel once more for them, as if they
   /// alone were kept.
-  training_flows(training_graph const& t, int micro_batches, bool kept = false) : t_(t), g_(t.graph) {
+  /// `at_least`: what is counted is no more than what a program does (`shared_by`).
+  training_flows(training_graph const& t, int micro_batches, bool kept = false, bool at_least = false)
+      : t_(t), g_(t.graph) {
     groups.resize(idx(t_.forward_nodes));
     local_.assign(g_.nodes.size(), 0);
     std::vector<std::vector<std::pair<int, int>>> readers(g_.values.size());    // (node, operand)
@@ -104,13 +140,19 @@ class training_flows {
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
         readers[idx(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
     }
+    count_summands();
+    std::vector<ir::gradient_sum> const sums = ir::gradient_sums(t);
     for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
       auto const& reads = readers[idx(x)];
       if (reads.empty()) continue;
       auto const [a, from] = source_of(x, reads.front().first);
       if (a < 0) continue;
-      if (from.result && g_.node(g_.value(x).producer).phase == step_phase::backward && read_by_update(reads))
-        groups[idx(a)].summed.push_back(from);
+      ir::gradient_sum const& sum = sums[idx(x)];
+      if (sum.added)
+        groups[idx(a)].summed.push_back(
+            sum.update >= 0 && g_.node(sum.update).origin == a
+                ? value_slot{local_[idx(sum.update)], sum.operand, false}
+                : from);
       bool const in_parts =
           x < static_cast<int>(t_.home.size()) && t_.home[idx(x)] >= t_.forward_nodes;
       // by (group, how often it moves, backward?)
@@ -118,7 +160,8 @@ class training_flows {
       for (auto const& [v, k] : reads) {
         int const b = g_.node(v).origin;
         step_phase const phase = g_.node(v).phase;
-        int const times = (from.result || in_parts) && phase != step_phase::update ? micro_batches : 1;
+        bool const each = phase == step_phase::update ? sum.update >= 0 : from.result || in_parts;
+        int const times = each ? micro_batches : 1;
         if (kept && b != a && g_.node(v).recomputed) continue;
         if (b < 0) { groups[idx(a)].everywhere.push_back({from, x, -1}); continue; }
         bool const anew = g_.node(v).refetch_operands && g_.value(x).producer >= 0 &&
@@ -128,6 +171,7 @@ class training_flows {
             to.try_emplace({b, times, apart}, value_flow{x, -1, a <= b, from, {}, times}).first->second;
         f.to.push_back({local_[idx(v)], k, false});
       }
+      if (at_least) share(to);
       for (auto& [where, f] : to) {
         int const b = where[0];
         if (a == b) groups[idx(a)].inner.push_back(std::move(f));
@@ -165,6 +209,7 @@ class training_flows {
     for (value_flow const& f : all) {
       put(key, g_.type(f.value));
       key.push_back(f.times * 4 + f.from_first * 2 + f.activation);
+      key.push_back(f.shared_by);
       put(key, f.from);
       key.push_back(static_cast<i64>(f.to.size()));
       for (value_slot const& s : f.to) put(key, s);
