@@ -140,6 +140,7 @@ peers::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stag
   c.data = static_cast<int>(whole(r.at("gpus"), 1)) / c.tensor / c.pipeline;
   c.virtual_stages = virtual_stages;
   c.micro_batch = micro_batch;
+  c.prefetch = c.pipeline > 1 ? 0 : 2;                      // in pipelines, what stages send each other comes first
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
   if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) c.sharding = ir::zero_stage::updates;
   else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) c.sharding = ir::zero_stage::weights;

@@ -32,6 +32,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     p.micro_batches = s.micro_batches = o.micro_batches;
     p.optimizer = s.optimizer = o.optimizer;
     save_at_random(p, draw);
+    p.prefetch = trial % 5;
     if (trial % 2) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);

@@ -56,6 +56,7 @@ plan draw_plan(computation_graph const& g, bool mixed, std::mt19937& draw) {
     few.push_back(s);
     p.nodes.push_back({s, static_cast<ir::zero_stage>(draw() % 4 % 3), draw() % 4 == 0});
   }
+  p.prefetch = static_cast<int>(draw() % 4);
   return p;
 }
 

@@ -27,6 +27,7 @@ struct parallel_config {
   // DDP: none; Megatron's distributed optimizer, ZeRO-1: updates; FSDP, ZeRO-3: weights
   ir::zero_stage sharding = ir::zero_stage::none;
   recomputation recompute = recomputation::none;
+  int prefetch = 2;                          // operators ahead of which collectives start (plan::prefetch)
   friend bool operator==(parallel_config const&, parallel_config const&) = default;
 };
 
@@ -176,6 +177,7 @@ configured_plan configured(training_problem const& asked, machine const& given, 
   p.precision = format;
   p.optimizer = asked.optimizer;
   p.scalar_bytes = asked.scalar_bytes();
+  p.prefetch = c.prefetch;
   p.batch = samples;
   p.micro_batches = staged ? 1 : static_cast<int>(samples / together);
   if (int const loss = few.output(asked.loss); loss >= 0)

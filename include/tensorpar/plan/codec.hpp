@@ -98,6 +98,7 @@ inline core::json encode_around(plan const& p, core::json nodes) {
   }
   r["cluster"] = detail::encode_machine(p.cluster);
   r["micro_batches"] = p.micro_batches;
+  if (p.prefetch) r["prefetch"] = p.prefetch;
   if (p.reduction != loss_reduction::mean)
     r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
   if (p.precision != precision::f32) r["precision"] = precision_names[static_cast<int>(p.precision)];
@@ -195,8 +196,8 @@ inline plan decode_around(core::json const& from, std::string const& where,
         "a plan of schema version " + std::to_string(v),
         "version 1 or " + std::to_string(plan::schema) + "; make the plan again with this release");
   r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster",
-            "micro_batches", "reduction", "precision", "scalar_bytes", "optimizer", "nodes", "node_order",
-            "pipeline", "predicted"});
+            "micro_batches", "prefetch", "reduction", "precision", "scalar_bytes", "optimizer", "nodes",
+            "node_order", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
@@ -210,6 +211,7 @@ inline plan decode_around(core::json const& from, std::string const& where,
   }
   p.cluster = detail::decode_machine(r["cluster"]);
   p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
+  if (from.contains("prefetch")) p.prefetch = r["prefetch"].bounded(1, 1 << 20);
   if (from.contains("reduction")) {
     p.reduction = static_cast<loss_reduction>(r["reduction"].one_of(detail::reduction_names));
     if (p.reduction != loss_reduction::sum)

@@ -37,6 +37,8 @@ struct plan {
   // forward node ids as they run, empty: by number; the rest follows (program/operator_order.hpp)
   std::vector<int> node_order;
   int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
+  // collectives start so many operators ahead (program/passes/prefetch.hpp); 0: where they are needed
+  int prefetch = 0;
   // what the loss is of those of micro-batches: mean or sum
   loss_reduction reduction = loss_reduction::mean;
   optimizer_choice optimizer;
@@ -68,6 +70,11 @@ struct plan {
     for (op_strategy const& n : nodes) if (n.recompute || n.zero != ir::zero_stage::none) return true;
     return false;
   }
+  /// In another way than by updates in parts, which may be faster, too?
+  bool saves_more_than_updates() const {
+    for (op_strategy const& n : nodes) if (n.recompute || n.zero == ir::zero_stage::weights) return true;
+    return false;
+  }
   u64 hash() const {
     core::hasher h;
     h.add(1).add(graph).add(cluster.hash()).add(micro_batches).add(scalar_bytes);
@@ -93,6 +100,7 @@ struct plan {
     for (rewrite::rewrite_record const& r : rewrites) rewrite::add_to(h, r);
     if (!scratch.empty()) h.add(std::string_view(scratch));
     if (precision != tensorpar::precision::f32) h.add(std::string_view("precision")).add(precision);
+    if (prefetch) h.add(std::string_view("prefetch")).add(prefetch);
     if (reduction != loss_reduction::mean) h.add(std::string_view("reduction")).add(reduction);
     if (tasks || offsets) h.add(tasks).add(offsets);
     return h.value();

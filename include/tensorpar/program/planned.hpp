@@ -18,6 +18,7 @@ struct tried_plan {
   std::string what;
   int micro_batches = 1;                 // of stages the largest number
   int stages = 0;
+  int prefetch = 0;                      // operators ahead of which collectives start
   // seconds of a step: its program simulated, where there is one
   double seconds = infinity;
   i64 peak = 0;                          // bytes of the largest arena
@@ -31,9 +32,9 @@ struct planned {
   std::optional<shortage> infeasible;    // what lacked least; then there is no plan
   // that the plan runs: the problem's on more samples, and after the plan's rewrites
   computation_graph graph;
-  // sealed (program/evidence/certificate.hpp); step_seconds is its program's. Where it has no stages, cost is
-  // that of the search's objective, in which nothing overlaps, and bound what no such plan of as many
-  // micro-batches is below
+  // sealed (program/evidence/certificate.hpp); step_seconds is its program's, and so is cost. Where it has
+  // neither stages nor rewrites, bound is what no such plan of the numbers of micro-batches that were tried
+  // is below (search/solve/step_bound.hpp); else 0
   tensorpar::plan plan;
   // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy
   planned_step step;

@@ -2,6 +2,7 @@
 // here
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/program/passes/prefetch.hpp>
 #include <tensorpar/program/send_early.hpp>
 #include <tensorpar/program/unroller.hpp>
 
@@ -46,6 +47,7 @@ inline passes::listed_devices listed(unroll_options const& o, plan const& p) {
 inline program unroll(training_graph const& t, plan const& p, unroll_options const& o = {}) {
   passes::detail::unroller u(t, p, o.workspace, detail::listed(o, p));
   u.run(!o.forward_only);
+  passes::prefetch(u.out, t.graph, p.prefetch);
   u.finish(!o.forward_only);
   return std::move(u.out);
 }
@@ -61,13 +63,15 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
   passes::send_early(u.out, [&](int v) {
     return s.passes[idx(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
   });
+  passes::prefetch(u.out, s.graph.graph, s.plan.prefetch);
   u.finish(true);
   return std::move(u.out);
 }
 /// Bytes of one device's arena: `unroll(t, p, {w}).arena[device]`. O(micro-batches * nodes * log).
 inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
-  passes::detail::unroller u(t, p, w, detail::listed({.device = device}, p), false);
+  passes::detail::unroller u(t, p, w, detail::listed({.device = device}, p), p.prefetch > 0);
   u.run(true);
+  passes::prefetch(u.out, t.graph, p.prefetch);
   u.finish(true);
   return u.out.arena[idx(device)];
 }

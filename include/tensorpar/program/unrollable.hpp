@@ -15,6 +15,7 @@ inline void require_unrollable(training_graph const& t, plan const& p) {
   if (p.cluster.size() < 1) throw error("the plan's cluster has no devices", "plan", "at least one");
   if (p.micro_batches < 1)
     throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
+  if (p.prefetch < 0) throw error("prefetch is " + std::to_string(p.prefetch), "plan", "0 or more");
   if (!p.pipeline.empty())
     throw error("the plan has a pipeline", "unroll",
                 "the step that pipeline_pass(graph, plan) makes of it (program/passes/pipeline_pass.hpp)");

@@ -96,10 +96,11 @@ inline std::string page_cards(plan_summary const& s, timeline const& predicted,
                               std::vector<named_timeline> const& others) {
   std::string r;
   std::string const least =
-      seconds_text(s.cost) + "; all plans that it may find: at least " + seconds_text(s.bound);
+      (s.of_steps ? std::string() : "search: " + seconds_text(s.cost) + "; ") +
+      "all plans that it may find: at least " + seconds_text(s.bound);
   r += "<div class=\"cards\">\n" + card(seconds_text(s.seconds), "predicted step",
                                         s.bound > 0 && s.cost > 0
-                                            ? "search: " + least + ", gap " + gap_text(s.cost, s.bound)
+                                            ? least + ", gap " + gap_text(s.cost, s.bound)
                                             : "simulated");
   if (s.rate.samples > 0)
     r += card(printed("%.1f", 100 * s.rate.mfu) + " %", "of the devices' FLOP/s (MFU)",

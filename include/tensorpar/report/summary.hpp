@@ -42,10 +42,12 @@ struct plan_summary {
   std::string numbers;                 // number format, bytes of a number, FLOP/s of the devices, in words
   int micro_batches = 1;
   bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
+  int prefetch = 0;                    // collectives start so many operators ahead
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
   std::string scratch;                      // whose scratch space is in `peak`, in words
   // simulated step; the search's lower bound and its own estimate (0: none)
   double seconds = 0, bound = 0, cost = 0;
+  bool of_steps = false;         // the bound and the cost are those of simulated steps
   simulation::throughput rate;                          // of that step
   std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of reshard
   std::array<i64, move_kinds> times{};      // tasks
@@ -242,6 +244,8 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   if (s.seconds > 0) s.rate = simulation::throughput_of(t, p, s.seconds);
   s.bound = p.bound;
   s.cost = p.cost;
+  s.of_steps = p.cost > 0 && p.cost == p.step_seconds;
+  s.prefetch = p.prefetch;
   s.devices.resize(p.cluster.device.size());
   for (std::size_t d = 0; d < s.devices.size(); ++d) {
     s.devices[d].peak = d < q.arena.size() ? q.arena[d] : 0;

@@ -40,10 +40,16 @@ inline std::string explain(plan_summary const& s) {
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
   if (s.summed) r += ", the loss is a sum over samples";
   if (s.ordered) r += ", operators in the plan's own order";
+  if (s.prefetch)
+    r += ", collectives start " + std::to_string(s.prefetch) +
+         (s.prefetch == 1 ? " operator ahead" : " operators ahead");
   if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
-  if (s.bound > 0 && s.cost > 0)
+  if (s.bound > 0 && s.of_steps)
+    r += "\n  no step without operators side by side is below " + seconds_text(s.bound) +
+         ", whatever overlaps, on these devices or a part of them (gap " + gap_text(s.cost, s.bound) + ")";
+  else if (s.bound > 0 && s.cost > 0)
     r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +
          "; no plan of its space, on these devices or " + "the parts of them that it looked at, is below " +
          seconds_text(s.bound) + " (gap " + gap_text(s.cost, s.bound) + ")";

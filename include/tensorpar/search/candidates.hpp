@@ -9,8 +9,10 @@
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/planned.hpp>
 #include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/overlapped.hpp>
 #include <tensorpar/search/pipeline/map_within.hpp>
 #include <tensorpar/search/rewritten_candidates.hpp>
+#include <tensorpar/search/solve/step_bound.hpp>
 #include <utility>
 
 namespace tensorpar::detail {
@@ -42,6 +44,8 @@ template <cost::cost_model M> class plan_search {
   search::search_options each_;                                  // what each phase is asked
   // seconds of the fastest shardings
   double plain_ = infinity, rewritten_ = plain_;
+  std::vector<int> micro_batches_;                               // of the shardings that were looked at
+  bool communicates_longer_ = false;                             // the fastest plan so far
   planned r_;
 
   /// Of a device, if all have as many, or fewer.
@@ -56,19 +60,23 @@ template <cost::cost_model M> class plan_search {
            static_cast<double>(o_.knobs.max_placed);
   }
 
+  double fastest() const { return r_.chosen < 0 ? infinity : r_.tried[idx(r_.chosen)].seconds; }
+
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
     p.precision = format_;
-    planned_step s = step_to_simulate(graph, p, asked_.loss, asked_.scratch);
-    c.infeasible = search::shortage_in(s.program.arena, on_.memories(), false);
-    c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
-    c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
+    search::simulated_plan const s = search::overlapped(graph, p, asked_, model_, fastest());
+    c.infeasible = s.infeasible;
+    c.seconds = s.seconds;
+    c.peak = s.peak;
+    c.prefetch = s.prefetch;
     c.stages = static_cast<int>(p.pipeline.stages.size());
     bool const better =
         c.feasible() && (r_.chosen < 0 || c.seconds < r_.tried[idx(r_.chosen)].seconds * (1 - 1e-9));
     r_.tried.push_back(std::move(c));
     if (!better) return;
     r_.chosen = static_cast<int>(r_.tried.size()) - 1;
+    communicates_longer_ = s.communicating > s.computing;
     r_.graph = graph;
     r_.plan = std::move(p);
   }
@@ -104,16 +112,51 @@ template <cost::cost_model M> class plan_search {
         lacks(std::move(x), *found.infeasible);
         return true;
       }
-      bool const saves = found.plan.saves_memory();
+      bool const saves = found.plan.saves_more_than_updates();
       offer(std::move(x), made, std::move(found.plan));
       double const before = std::exchange(least, std::min(least, r_.tried.back().seconds));
       return saves && r_.tried.back().seconds <= before;
     };
-    bool more = consider("", plain_, graph, search::optimize(graph, on_, model_, s));
+    micro_batches_.push_back(micro_batches);
+    search::search_result found = search::optimize(graph, on_, model_, s);
+    std::vector<op_strategy> const apart = found.plan.nodes;
+    bool const short_of = !found.feasible() || found.plan.saves_more_than_updates();
+    bool more = consider("", plain_, graph, std::move(found));
+    if (on_.size() > 1 && (short_of || o_.effort != effort::quick))
+      if (search::search_result other = overlapping(graph, s); other.plan.nodes != apart)
+        more = consider(", overlapped", plain_, graph, std::move(other)) || more;
     if (o_.effort == effort::thorough)
       if (auto x = rewritten_shardings(graph, on_, model_, s, o_.knobs.rules))
         more = consider(", rewritten", rewritten_, x->graph, std::move(x->found)) || more;
     return more;
+  }
+
+  /// Shardings for steps that communicate while they compute: what is communicated counts for what it slows
+  /// computing down, and there is room for what is prefetched.
+  search::search_result overlapping(computation_graph const& graph, search::search_options s) const {
+    s.prefetch = 2;
+    s.compare = false;
+    double const slower = std::max(0.05, 1 - search::speed_while_communicating(on_));
+    return search::optimize(graph, on_, search::weighed_lanes<M>{model_, 1, slower}, s);
+  }
+  /// No step of the numbers of micro-batches that were looked at is shorter, if all operators run on the same
+  /// first device as the plan's do; or else side by side, too.
+  double bound_of_steps() const {
+    plan const& p = r_.plan;
+    bool together = true;
+    for (op_strategy const& n : p.nodes) together = together && n.sharding.start == p.nodes[0].sharding.start;
+    double least = p.step_seconds;
+    for (int k : micro_batches_) {
+      search::search_options s = each_;
+      s.micro_batches = k;
+      search::search_space const space = search::space_for(on_, s);
+      training_graph const t = differentiate(ir::rebatch(given_, batch_ / k / axes_.own()),
+                                             {s.loss, s.optimizer, k, s.reduction});
+      search::objective_options const o{together ? on_.size() : space.grain, s.scalar_bytes, k};
+      least = std::min(least, search::step_bound_of(t, on_, model_, o, space.shardings,
+                                                    s.mapping.elimination, communicates_longer_).seconds);
+    }
+    return least;
   }
 
   search::graph_stage_options stage_degrees(bool saving) const {
@@ -154,7 +197,7 @@ template <cost::cost_model M> class plan_search {
       search::fitted_stages found;
       for (bool const saving : {false, true}) {
         search::graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
-        found = search::fit_stages(before, few, on_, model, some, kind);
+        found = search::fit_stages(before, few, on_, model, some, kind, 12, fastest());
         if (found.feasible() || !each_.save_memory) break;
       }
       if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
@@ -232,9 +275,13 @@ template <cost::cost_model M> class plan_search {
     for (plan* p : {&r_.plan, &r_.step.plan}) {
       p->model = asked_.name;
       p->step_seconds = r_.tried[idx(r_.chosen)].seconds;
+      p->cost = p->pipeline.empty() ? p->step_seconds : 0;
+      p->bound = 0;
       p->batch = batch_;
       p->scratch = asked_.scratch.policy;
     }
+    if (r_.plan.pipeline.empty() && r_.plan.rewrites.empty())
+      r_.plan.bound = r_.step.plan.bound = bound_of_steps();
     program_seal const s = seal_of(r_.step.program, on_.size());
     s.write(r_.plan);
     s.write(r_.step.plan);

@@ -6,16 +6,18 @@ namespace tensorpar {
 
 /// The fastest plan for a training step on a machine, by a cost model. Candidates are
 /// 1. shardings: every operator over all devices or some, for one number of micro-batches after another
-///    (`optimize`, search/intra/optimize.hpp). More micro-batches are tried while nothing fits, or while the
-///    plan for fewer recomputes or shards its weights, and until a step gets longer.
+///    (`optimize`, search/intra/optimize.hpp), and once more for steps in which computing and communicating
+///    overlap. More micro-batches are tried while nothing fits, or while the plan for fewer recomputes or
+///    shards its weights, and until a step gets longer.
 /// 2. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
 ///    shardings of their own inside (`map_within`). A pipeline may have one stage.
 /// 3. with `effort::thorough` both again after rewrite rules (`optimize_jointly`, search/joint/joint.hpp),
 ///    for the whole machine and for one device with its share of the samples.
 /// Graph and machine are put into the problem's number format first (`at_precision`): products run at its
 /// rate, numbers have its bytes, and `planned::graph` is in that format.
-/// Every candidate is unrolled and simulated under the same cost model; the fastest program whose arenas fit
-/// is taken, and all are told. Where none fits, `infeasible` says what lacked least.
+/// Every candidate is unrolled and simulated under the same cost model, with prefetch too
+/// (search/overlapped.hpp). The fastest program whose arenas fit is taken, and all are told. Where none fits,
+/// `infeasible` says what lacked least.
 ///
 /// All inputs of the problem's graph have their samples along the first axis. Operators that mix samples
 /// (batch normalisation) do so within each micro-batch. Orders of stages that come back to a device are not

@@ -87,6 +87,7 @@ inline search_result nothing_found(computation_graph const& forward, training_gr
   r.plan.graph = forward.hash();
   r.plan.cluster = on;
   r.plan.micro_batches = o.micro_batches;
+  r.plan.prefetch = o.prefetch;
   r.plan.reduction = graph.reduction;
   r.plan.optimizer = o.optimizer;
   r.plan.precision = precision_in(forward);

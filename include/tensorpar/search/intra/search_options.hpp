@@ -34,6 +34,7 @@ struct search_options : sharding_knobs {
   std::string loss = "loss";                  // the output to minimise
   optimizer_choice optimizer;
   int micro_batches = 1;
+  int prefetch = 0;                           // of the plan (plan::prefetch): arenas are what it needs
   loss_reduction reduction = loss_reduction::as_graph;   // of their losses, as in training_options
   i64 scalar_bytes = 4;
   bool compare = true;                        // price the baselines too

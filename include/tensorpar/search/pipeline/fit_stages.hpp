@@ -2,6 +2,7 @@
 // memory: programs are unrolled
 #pragma once
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
@@ -76,6 +77,7 @@ template <cost::cost_model C> class program_judge final : public step_judge {
   machine const& on_;
   graph_stages<C> const& model_;
   schedule_kind kind_;
+  double bar_;
   std::vector<i64> room_;
   std::vector<program_of> all_;
   int best_ = -1;
@@ -108,6 +110,7 @@ template <cost::cost_model C> class program_judge final : public step_judge {
         if (!scheduled)
           throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages",
                       "another schedule");
+        require_near(r, *scheduled);
         p.plan = plan_of(forward_, on_, model_, *scheduled, r.choices);
         p.stages = std::move(r);
       });
@@ -142,10 +145,34 @@ template <cost::cost_model C> class program_judge final : public step_judge {
     }
   }
 
+  /// Throws `error` where passes that do nothing but compute, in the schedule's order, take a tenth longer
+  /// than what there is already.
+  void require_near(stage_result const& r, pipeline const& scheduled) const {
+    if (bar_ == infinity) return;
+    simulation::pipeline_costs alone;
+    for (std::size_t s = 0; s < r.choices.size(); ++s) {
+      double forward = 0, whole = 0;
+      int const first = r.pipeline.groups[idx(r.pipeline.stages[s].group)].first;
+      for (int v : r.pipeline.stages[s].nodes) {
+        auto const [own, all] = model_.min_seconds(v, r.choices[s], first);
+        forward += own;
+        whole += all;
+      }
+      stage_work const& w = r.cost.work[s];
+      double const rest = w.backward + w.weights, weights = rest > 0 ? w.weights / rest : 0;
+      alone.stages.push_back({forward, (whole - forward) * (1 - weights), (whole - forward) * weights});
+    }
+    double const least = simulation::simulate_pipeline(scheduled, edges_of(r), alone).makespan;
+    if (least <= 1.1 * bar_) return;
+    char text[64];
+    std::snprintf(text, sizeof text, "passes alone take %.3g s, a step of %.3g s is known", least, bar_);
+    throw error(text, "fit_stages", "stages that may be faster");
+  }
+
  public:
   program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model,
-                schedule_kind kind, int threads = 1)
-      : forward_(forward), on_(on), model_(model), kind_(kind), room_(on.memories()),
+                schedule_kind kind, int threads = 1, double bar = infinity)
+      : forward_(forward), on_(on), model_(model), kind_(kind), bar_(bar), room_(on.memories()),
         workers_(members(threads)) {}
   /// The fastest that fits, of those asked about.
   program_of const* best() const { return best_ < 0 ? nullptr : &all_[idx(best_)]; }
@@ -164,7 +191,7 @@ template <cost::cost_model C> class program_judge final : public step_judge {
       if (c.tensor > 1 || c.recompute) continue;
       double sum = 0;
       int const first = r.pipeline.groups[idx(r.pipeline.stages[s].group)].first;
-      for (int v : r.pipeline.stages[s].nodes) sum += model_.min_seconds(v, c, first);
+      for (int v : r.pipeline.stages[s].nodes) sum += model_.min_seconds(v, c, first).second;
       most = std::max(most,
                       sum * static_cast<double>(r.pipeline.mini_batch) / static_cast<double>(c.micro_batch));
     }
@@ -216,16 +243,19 @@ template <cost::cost_model C> class program_judge final : public step_judge {
 /// transfers that stay within it. Where none fits, pipelines are sought whose estimates leave as much more
 /// room as was lacking, in up to `most` searches, until the estimate finds none. Objectives other than
 /// `iteration` have one candidate, their answer.
+/// `bar`: seconds of a step that is known already. Pipelines whose passes take a tenth longer even if they
+/// only compute are not unrolled.
 /// `model`: of this graph on this machine; loss, optimizer and size of numbers are its own. Throws `error` as
-/// `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
-/// O(levels * find_stages + tried * unrolling), each as often as searches are made.
+/// `find_stages` and `make_schedule` do, where the schedule does not fit the stages, and where none is left.
+/// Deterministic. O(levels * find_stages + tried * unrolling), each as often as searches are made.
 template <graph::topology G, cost::cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on,
                          graph_stages<C> const& model, stage_options const& o = {},
-                         schedule_kind kind = schedule_kind::one_f_one_b, int most = 12) {
+                         schedule_kind kind = schedule_kind::one_f_one_b, int most = 12,
+                         double bar = infinity) {
   using namespace detail;
   fitted_stages r;
-  program_judge<C> judge(forward, on, model, kind, o.threads);
+  program_judge<C> judge(forward, on, model, kind, o.threads, bar);
   auto const nearer = model.nearer();
   double share = 1;  // of all memories, that estimates may fill
   for (int round = 0; round < most; ++round) {

@@ -296,11 +296,11 @@ template <class C> class graph_stages {
     if (split) w.scratch = std::max(w.scratch, b.result + b.result / t);
     return w;
   }
-  /// What operator v and its derivatives take at least, in seconds per micro-batch, whatever their stage's
-  /// neighbours do: additions of gradients may be done where others are.
-  double min_seconds(int v, stage_choice const& c, int first) const {
+  /// What operator v takes at least in seconds per micro-batch, and what with its derivatives, whatever their
+  /// stage's neighbours do: additions of gradients may be done where others are.
+  std::pair<double, double> min_seconds(int v, stage_choice const& c, int first) const {
     work(v, c, first);
-    return known_.at(key_of(v, c, first)).least;
+    return {known_.at(key_of(v, c, first)).forward, known_.at(key_of(v, c, first)).least};
   }
   /// The sharding of operator v in a stage that runs so.
   ir::sharding sharding_of(int v, stage_choice const& c, int first) const {

@@ -21,7 +21,10 @@ template <cost::cost_model M> class objective_builder {
   objective_builder(training_graph const& t, choice_book<M>& book,
                     std::vector<std::pair<int, int>> const& order = {}, bool kept = false,
                     std::vector<activation_site> const& sites = {})
-      : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches, kept) {
+      : t_(t),
+        g_(t.graph),
+        book_(book),
+        flows_(t, book.options().micro_batches, kept, book.options().at_least) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
     for (activation_site const& s : sites) flows_.activate(s.op, s.function, s.both.op);
     make_tree(order);

@@ -1,0 +1,62 @@
+// tensorpar/search/overlapped.hpp - a plan's step simulated, and how far ahead its collectives should start
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tensorpar/core/index.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/program/training_problem.hpp>
+#include <tensorpar/search/intra/fitting.hpp>
+#include <tensorpar/simulate/engine.hpp>
+#include <vector>
+
+namespace tensorpar::search {
+
+/// What a plan's step takes when computing and communicating overlap.
+struct simulated_plan {
+  int prefetch = 0;                      // plan::prefetch
+  double seconds = 0;
+  // of these the device that computes most does it for so many, and the one that communicates most
+  double computing = 0, communicating = 0;
+  i64 peak = 0;                          // bytes of the largest arena
+  std::optional<shortage> infeasible;    // what the arenas lack
+};
+
+/// The step of a plan, unrolled and simulated. O(unrolling).
+template <cost::cost_model M>
+simulated_plan simulated(computation_graph const& graph, plan const& p, training_problem const& asked,
+                         M const& model) {
+  program const q = step_to_simulate(graph, p, asked.loss, asked.scratch).program;
+  timeline const t = simulate(q, p.cluster, model, {true, false});
+  simulated_plan r{p.prefetch, t.seconds, 0, 0, *std::max_element(q.arena.begin(), q.arena.end()),
+                   shortage_in(q.arena, p.cluster.memories(), false)};
+  std::vector<double> computing(q.arena.size(), 0), communicating = computing;
+  for (span const& s : t.spans)
+    (s.where == lane::compute ? computing : communicating)[idx(s.device)] += s.end - s.start;
+  r.computing = *std::max_element(computing.begin(), computing.end());
+  r.communicating = *std::max_element(communicating.begin(), communicating.end());
+  return r;
+}
+
+/// A plan with the prefetch that makes its step fastest, of those with which it fits. A number of operators
+/// is tried after half of it, and only while steps get shorter; none where computing alone takes `bar`
+/// seconds, or all but a hundredth of the step. O(unrolling).
+template <cost::cost_model M>
+simulated_plan overlapped(computation_graph const& graph, plan& p, training_problem const& asked,
+                          M const& model, double bar) {
+  p.prefetch = 0;
+  simulated_plan best = simulated(graph, p, asked, model);
+  constexpr int most = 16;
+  for (int ahead = 1; ahead <= most; ahead *= 2) {
+    if (best.computing >= bar || best.computing >= 0.99 * best.seconds) break;
+    p.prefetch = ahead;
+    simulated_plan x = simulated(graph, p, asked, model);
+    bool const fits = !x.infeasible || best.infeasible, faster = x.seconds < best.seconds * (1 - 1e-3);
+    if (!fits || (!faster && (x.infeasible || !best.infeasible))) break;
+    best = std::move(x);
+  }
+  p.prefetch = best.prefetch;
+  return best;
+}
+
+}  // namespace tensorpar::search
