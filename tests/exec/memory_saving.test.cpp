@@ -84,3 +84,36 @@ TEST_CASE("every saving takes memory off the largest arena") {
   CHECK(update < whole);
   CHECK(with(tensorpar::ir::zero_stage::weights, false) < update);
 }
+
+TEST_CASE("replicas whose number divides no extent share updates and weights as far as one divides") {
+  computation_graph g;
+  value_id x = g.add_input("x", {dim(12), dim(8)});
+  for (i64 width : {4, 16, 8}) x = g.node(g.add_with_weights(linear{width}, {x}, "w" + std::to_string(width))).out[0];
+  g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, g.add_input("y", {dim(12), dim(8)})})).out[0]);
+  for (tensorpar::ir::zero_stage zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights})
+    for (double clip : {0.0, 0.5})
+      for (int micro : {1, 2}) {
+        CAPTURE(micro);
+        training_options o;
+        o.optimizer = {.kind = optimizer_kind::adamw, .clip_norm = clip};
+        o.micro_batches = micro;
+        plan p, s = serial_plan(g);
+        p.graph = g.hash();
+        p.cluster = devices(6);
+        p.micro_batches = s.micro_batches = micro;
+        p.optimizer = s.optimizer = o.optimizer;
+        p.prefetch = micro;
+        for (int v = 0; v < g.node_count(); ++v) p.nodes.push_back({{0, {{g.node(v).op.is<linear>() ? '0' : '\0', 6, 1}}}, zero, false});
+        training_graph const t = differentiate(g, o);
+        planned_step const step = tensorpar::passes::memory_pass(t, p);
+        auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
+        CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+        executor_of<prime_field> a(step.graph, step.plan), b(t, s);
+        bool const exact = train(a, 2) == train(b, 2);
+        CHECK(exact);
+        CHECK(a.copies_agree());
+        int shared = 0;
+        for (graph_node const& n : step.graph.graph.nodes) shared += is_update(n.op) && n.share.degree == 2;
+        CHECK(shared > 3);
+      }
+}

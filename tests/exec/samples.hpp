@@ -84,6 +84,7 @@ inline std::vector<sample> forward_samples() {
       {merge_axes{1}, {{2, 4, 3}}},
       {split_axis{1, 3}, {{2, 12, 2}}},
       {tensorpar::op::sum_axis{1}, {{4, 6, 2}}}, {tensorpar::op::sum_axis{-1}, {{2, 4, 6}}},
+      {tensorpar::op::sum_heads{2, 3}, {{2, 24}}}, {tensorpar::op::repeat_heads{4, 3}, {{2, 3, 16}}},
       {tensorpar::op::repeat_axis{1, 4}, {{4, 6}}}, {tensorpar::op::repeat_axis{-1, 2}, {{2, 6}}},
       {embedding{8, 6}, {ints({2, 4}), {8, 6}}, 8},
       {embedding_bag{8, 6}, {ints({2, 4}), {8, 6}}, 8},

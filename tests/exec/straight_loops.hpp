@@ -230,6 +230,22 @@ inline bool straight_loops(tensorpar::op::any_op const& o, std::vector<dense<dou
       p.erase(p.begin() + static_cast<std::ptrdiff_t>(a));
       y[0].real[indexed::flat(y[0].block, p)] += x[0].real[e];
     }
+  } else if (o.is<tensorpar::op::sum_heads>()) {
+    auto const h = o.as<tensorpar::op::sum_heads>();
+    i64 const w = x[0].block.global[rank - 1] / h.heads / h.count;
+    for (std::size_t e = 0; e < x[0].real.size(); ++e) {
+      auto p = place_of(x[0].block, e);
+      p.back() = p.back() / (h.count * w) * w + p.back() % w;
+      y[0].real[indexed::flat(y[0].block, p)] += x[0].real[e];
+    }
+  } else if (o.is<tensorpar::op::repeat_heads>()) {
+    auto const h = o.as<tensorpar::op::repeat_heads>();
+    i64 const w = x[0].block.global[rank - 1] / h.heads;
+    each(0, [&](std::size_t e) {
+      auto p = place_of(y[0].block, e);
+      p.back() = p.back() / (h.count * w) * w + p.back() % w;
+      return in(0)(p);
+    });
   } else if (o.is<tensorpar::op::repeat_axis>()) {
     auto const a = tensorpar::detail::axis_number(o.as<tensorpar::op::repeat_axis>().axis_no, y[0].block.rank);
     each(0, [&](std::size_t e) {

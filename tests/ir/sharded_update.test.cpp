@@ -23,8 +23,8 @@ struct weight_update {
   }
   ir::layout kept(ir::sharding const& s) const {
     ir::iteration_space const space = ir::space_of(t.graph, node);
-    std::string const letters = ir::sharded_letters(space, t.graph.node(node).letters, s);
-    return ir::result_layout(space, letters, s, 0);
+    ir::update_sharding const u = ir::sharded_update(space, t.graph.node(node).letters, s);
+    return ir::result_layout(space, u.letters, ir::in_shares(s, u.share), 0);
   }
 };
 
@@ -41,6 +41,21 @@ TEST_CASE("an axis that is split already stays, and replicas are no copies to sh
         ir::canonical(ir::layout{0, {{ir::part_kind::shard, 1, 4, 2}, {ir::part_kind::shard, 0, 2, 1}}}));
   CHECK(weight_update(16, 16).kept({0, {{'\0', 4, 1}}}) == ir::layout{0, {{ir::part_kind::replicate, -1, 4, 1}}});
   CHECK(weight_update(16, 16).kept({0, {{'o', 4, 1}}}) == ir::layout{0, {{ir::part_kind::shard, 0, 4, 1}}});
+}
+
+TEST_CASE("where no axis divides an extent, as much of it as does; the rest are copies") {
+  CHECK(weight_update(16, 9).kept({0, {{'0', 24, 1}}}) ==
+        ir::canonical(ir::layout{0, {{ir::part_kind::replicate, -1, 3, 8}, {ir::part_kind::shard, 0, 8, 1}}}));
+  CHECK(weight_update(10, 9).kept({0, {{'0', 12, 2}}}) ==
+        ir::canonical(ir::layout{0, {{ir::part_kind::replicate, -1, 4, 6}, {ir::part_kind::shard, 1, 3, 2}}}));
+  CHECK(weight_update(7, 5).kept({0, {{'0', 12, 1}}}) == ir::layout{0, {{ir::part_kind::replicate, -1, 12, 1}}});
+  // beside an axis that is split already
+  ir::layout const l = weight_update(16, 8).kept({0, {{'0', 12, 2}, {'o', 2, 1}}});
+  CHECK(l.degree(ir::part_kind::shard, 0) == 2);
+  CHECK(l.degree(ir::part_kind::shard, 1) == 4);
+  CHECK(l.degree(ir::part_kind::replicate) == 3);
+  // of two axes over one loop both or none
+  CHECK(weight_update(16, 9).kept({0, {{'0', 3, 4}, {'0', 4, 1}}}).degree(ir::part_kind::shard, 0) == 1);
 }
 
 TEST_CASE("one loop split by two axes is followed as a whole") {

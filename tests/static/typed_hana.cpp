@@ -50,6 +50,6 @@ static_assert(hana::at_key(layernorm{.eps = 0.5}, hana::string_c<'e', 'p', 's'>)
 
 // type lists
 static_assert(std::same_as<tensorpar::core::type_at<tensorpar::op::op_set<relu, gelu, linear>, 2>, linear> &&
-              tensorpar::core::type_count<tensorpar::op::forward_operators> == 44);
+              tensorpar::core::type_count<tensorpar::op::forward_operators> == 46);
 static_assert(std::same_as<tensorpar::core::join_types<tensorpar::op::op_set<relu>, tensorpar::op::op_set<gelu, add>>,
                            tensorpar::op::op_set<relu, gelu, add>>);

@@ -70,6 +70,8 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(split_axis{.which = -1, .inner = 2}, {words});
   put(op::sum_axis{.axis_no = some(1, 2)}, {words});
   put(op::repeat_axis{.axis_no = some(0, 2), .count = s}, {rows});
+  put(op::sum_heads{.heads = 2, .count = 3}, {{batch(n), dim(s), width(12)}});
+  put(op::repeat_heads{.heads = 4, .count = some(1, 3)}, {{batch(n), width(16)}});
   put(embedding{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(embedding_bag{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(attention{.heads = 4}, {words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});

@@ -30,7 +30,8 @@ inline bool replay::compute() {
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (ir::mesh_axis const& a : k.mesh.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  ir::sharding const& planned = n.origin >= 0 ? plan_.nodes[idx(n.origin)].sharding : of_all_;
+  ir::sharding const planned =
+      n.origin >= 0 ? ir::in_shares(plan_.nodes[idx(n.origin)].sharding, n.share) : of_all_;
   if (!(k.mesh == planned)) return say(fault::mesh, -1, -1, "is not sharded as the plan says");
   int const run = facts_.run_number(operator_of(k.node), k.mesh);
   running const& r = facts_.runs(run);

@@ -6,6 +6,7 @@
 #include <tensorpar/core/ids.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/name_index.hpp>
+#include <tensorpar/ir/axis_share.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <vector>
@@ -50,6 +51,7 @@ struct graph_node {
   /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none).
   /// Empty: the same letters.
   std::string letters;
+  ir::axis_share share;
   // which repeated block it came from, and which repetition of it
   int block = -1, repetition = 0;
   // which micro-batch it works on, of how many, in a graph that holds several

@@ -6,6 +6,7 @@
 #include <tensorpar/ir/sample_runs.hpp>
 #include <tensorpar/op/kinds/axis_sum.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
+#include <tensorpar/op/kinds/head_repeat.hpp>
 #include <tensorpar/op/kinds/loss.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 
@@ -35,7 +36,7 @@ struct reduced_value {
 inline bool is_linear(op::any_op const& o) {
   return o.is<scale>() || o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() ||
          o.is<tensorpar::transpose>() || o.is<slice_axis>() || o.is<split_axes>() || o.is<op::sum_axis>() ||
-         o.is<op::repeat_axis>() || is_parallel(*o.op);
+         o.is<op::repeat_axis>() || o.is<op::sum_heads>() || o.is<op::repeat_heads>() || is_parallel(*o.op);
 }
 /// Linear functions of each of two operands.
 inline bool is_bilinear(op::any_op const& o) { return o.is<mul>() || o.is<contraction>() || o.is<matmul>(); }

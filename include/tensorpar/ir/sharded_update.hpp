@@ -1,5 +1,6 @@
 // tensorpar/ir/sharded_update.hpp - which part of a weight each of its copies updates
 #pragma once
+#include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/ir/layout.hpp>
 
 namespace tensorpar::ir {
@@ -15,26 +16,57 @@ enum class zero_stage : int {
   weights,
 };
 
-/// The letters of an update operator whose copies share its work: for every axis of its origin's mesh that
+/// How an update operator follows the mesh of its origin.
+struct update_sharding {
+  std::string letters;
+  axis_share share;
+};
+
+/// The sharding of an update operator whose copies share its work. For every axis of its origin's mesh that
 /// none of its loops follows, the first loop follows that axis which no axis splits and whose extent the axis
-/// divides. Layouts and reshards (reduce-scatter before, all-gather after) follow from that. Unchanged where
-/// no loop fits. O(axes * loops).
-inline std::string sharded_letters(iteration_space const& update, std::string letters, sharding const& mesh) {
-  if (letters.empty()) return letters;
+/// divides. Where no extent is such a multiple, one loop follows the largest part of an axis that it can; the
+/// others hold copies. Layouts and reshards (reduce-scatter before, all-gather after) follow from that.
+/// Unchanged where no loop fits. O(axes * loops * divisors).
+inline update_sharding sharded_update(iteration_space const& update, std::string letters,
+                                      sharding const& mesh) {
+  update_sharding r{std::move(letters), {}};
+  if (r.letters.empty()) return r;
+  auto const taken = [&](std::size_t i) {
+    bool all = false;
+    for (mesh_axis const& b : mesh.axes) all = all || (b.letter && b.letter == r.letters[i]);
+    return all;
+  };
   for (mesh_axis const& a : mesh.axes) {
-    if (!a.letter || letters.find(a.letter) != std::string::npos) continue;
+    if (!a.letter || r.letters.find(a.letter) != std::string::npos) continue;
     i64 parts = 1;                                               // several axes may split one loop
     for (mesh_axis const& b : mesh.axes) if (b.letter == a.letter) parts *= b.degree;
-    for (std::size_t i = 0; i < update.loops.size(); ++i) {
-      // a sharding that means nothing is for others to refuse
-      bool taken = parts < 1 || update.loops[i].units % parts != 0;
-      for (mesh_axis const& b : mesh.axes) taken = taken || (b.letter && b.letter == letters[i]);
-      if (taken) continue;
-      letters[i] = a.letter;
+    if (parts < 2) continue;                                     // what means nothing is for others to refuse
+    bool const may_share = parts == a.degree && !r.share.degree;
+    for (i64 some = parts; some > 1 && (some == parts || may_share); --some) {
+      std::size_t i = 0;
+      auto const fits = [&] { return update.loops[i].units % some == 0 && !taken(i); };
+      while (parts % some == 0 && i < update.loops.size() && !fits()) ++i;
+      if (parts % some || i == update.loops.size()) continue;
+      r.letters[i] = a.letter;
+      if (some < parts) r.share = {a.letter, some};
       break;
     }
   }
-  return letters;
+  return r;
+}
+
+/// The mesh of a node with such a share: the axis in two, the major one without a loop. O(axes).
+inline sharding in_shares(sharding mesh, axis_share const& s) {
+  if (!s.degree) return mesh;
+  for (std::size_t i = 0; i < mesh.axes.size(); ++i) {
+    mesh_axis& a = mesh.axes[i];
+    if (a.letter != s.letter || a.degree <= s.degree || a.degree % s.degree) continue;
+    mesh_axis const copies{'\0', a.degree / s.degree, a.stride * s.degree};
+    a.degree = s.degree;
+    mesh.axes.insert(mesh.axes.begin() + static_cast<std::ptrdiff_t>(i), copies);
+    break;
+  }
+  return mesh;
 }
 
 }  // namespace tensorpar::ir

@@ -10,6 +10,7 @@
 #include <tensorpar/op/kinds/convolution.hpp>
 #include <tensorpar/op/kinds/embedding.hpp>
 #include <tensorpar/op/kinds/fused.hpp>
+#include <tensorpar/op/kinds/head_repeat.hpp>
 #include <tensorpar/op/kinds/loss.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/op/kinds/pooling.hpp>
@@ -26,10 +27,11 @@ template <class... Op> struct op_set {};
 /// What a model may be written with.
 using forward_operators =
     op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul,
-           swiglu, scale, dropout, constant, softmax, layernorm, rmsnorm, channel_moments, normalize, concat,
-           split_axes, slice_axis, transpose, reshape, flatten, merge_axes, split_axis, sum_axis, repeat_axis,
-           embedding, embedding_bag, attention, packed_attention, attention_parts, softmax_merge,
-           attention_finish, cross_entropy, mean_squared_error, linear_relu, linear_sigmoid, linear_tanh,
+           swiglu, scale, dropout, constant, softmax, layernorm, rmsnorm, channel_moments,
+           normalize, concat, split_axes, slice_axis, transpose, reshape, flatten, merge_axes,
+           split_axis, sum_axis, repeat_axis, sum_heads, repeat_heads, embedding, embedding_bag,
+           attention, packed_attention, attention_parts, softmax_merge, attention_finish,
+           cross_entropy, mean_squared_error, linear_relu, linear_sigmoid, linear_tanh,
            conv2d_relu>;
 /// What `differentiate` adds.
 using backward_operators =

@@ -52,7 +52,7 @@ class step_meshes {
   /// called.
   ir::sharding mesh_of(int v) const {
     int const o = g_.node(v).origin;
-    return o >= 0 ? plan_.nodes[idx(o)].sharding : of_all_;
+    return o >= 0 ? ir::in_shares(plan_.nodes[idx(o)].sharding, g_.node(v).share) : of_all_;
   }
 
   /// Throws `error` unless every operator up to `operators` can be sharded so, and on devices that there are.

@@ -15,9 +15,7 @@ struct llama_sizes {
 /// head] to [batch, tokens, hidden].
 constexpr auto to_every_head(llama_sizes s) {
   return [s](ref x) {
-    if (s.heads == s.kv_heads) return x;
-    return x | split_axis{-1, s.hidden / s.heads} | op::repeat_axis{3, s.heads / s.kv_heads} | merge_axes{2} |
-           merge_axes{2};
+    return s.heads == s.kv_heads ? x : x | op::repeat_heads{s.kv_heads, s.heads / s.kv_heads};
   };
 }
 

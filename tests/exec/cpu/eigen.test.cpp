@@ -66,7 +66,7 @@ TEST_CASE("forward kernels agree with straight loops") {
       CHECK_MESSAGE(worst < 1e-12, (spell(s.op) + " is off by " + std::to_string(worst)));
       seen.insert(std::string(s.op.op->name));
     }
-  CHECK(seen.size() == 57);
+  CHECK(seen.size() == 60);
 }
 
 TEST_CASE("float kernels agree with double ones") {

@@ -5,8 +5,8 @@
 #include <tensorpar/search/solve/step_bound.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
-#include "../task_sums.hpp"
 #include "support/effort.hpp"
+#include "task_sums.hpp"
 
 using namespace tensorpar;
 using namespace tensorpar::search;

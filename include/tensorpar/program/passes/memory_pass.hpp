@@ -101,14 +101,16 @@ class recomputation {
 inline void shard_update(training_graph& t, int update, ir::sharding const& mesh, ir::zero_stage s) {
   graph_node& n = t.graph.node(update);
   if (s == ir::zero_stage::none || n.letters.empty()) return;
-  n.letters = ir::sharded_letters(ir::space_of(t.graph, update), std::move(n.letters), mesh);
+  ir::update_sharding u = ir::sharded_update(ir::space_of(t.graph, update), std::move(n.letters), mesh);
+  n.letters = std::move(u.letters);
+  n.share = u.share;
   if (s == ir::zero_stage::weights && is_update(n.op)) t.home[idx(n.in[0])] = update;
 }
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in
 /// the backward pass, right before the first that reads their results, from what was kept, and move their
 /// operands anew; nothing of theirs is kept from the forward pass. Weights with `zero` are updated in
-/// parts (`sharded_letters`), and with `weights` kept in parts.
+/// parts (`sharded_update`), and with `weights` kept in parts.
 /// Throws `error` if the plan decides about another number of operators, or has a pipeline (`pipeline_pass`
 /// does all this itself). O(nodes log). Law: the step computes what `t` computes, exactly.
 inline planned_step memory_pass(training_graph const& t, plan p) {

@@ -121,10 +121,12 @@ template <cost::cost_model M> class choice_layouts {
     std::vector<int> list;
     for (int i = 0; i < all.count(); ++i) {
       ir::sharding const& c = all.shardings[idx(i)];
-      std::string const letters =
-          all.saving(i).zero != ir::zero_stage::none ? ir::sharded_letters(space, own, c) : own;
-      list.push_back(id(s.result ? ir::result_layout(space, letters, c, s.port)
-                                 : ir::operand_layout(space, letters, c, s.port)));
+      ir::update_sharding const u = all.saving(i).zero != ir::zero_stage::none
+                                        ? ir::sharded_update(space, own, c)
+                                        : ir::update_sharding{own, {}};
+      ir::sharding const mesh = ir::in_shares(c, u.share);
+      list.push_back(id(s.result ? ir::result_layout(space, u.letters, mesh, s.port)
+                                 : ir::operand_layout(space, u.letters, mesh, s.port)));
     }
     at->second = &k.choices->lists.add(std::move(list));
     return *at->second;

@@ -1,9 +1,11 @@
 // tensorpar/exec/cpu/kernels/structural.hpp - kernels of operators that move elements: any element type of
 // any size
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cpu/common/kernels.hpp>
+#include <tensorpar/op/kinds/head_repeat.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/kinds/axis_sum.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
@@ -119,6 +121,30 @@ template <class Scalar> struct kernel<Scalar, op::repeat_axis> {
     detail::axis_view const y = detail::view_along<Scalar>(c.out_block[0], a);
     for (i64 k = 0; k < y.extent; ++k)
       detail::copy_along(c.in[0], {y.outer, 1, y.inner}, 0, c.out[0], y, k, 1);
+  }
+};
+/// Elements of one head in this block: parts are of whole heads.
+template <class Scalar> struct kernel<Scalar, op::sum_heads> {
+  static void run(kernel_call const& c, op::sum_heads const& op) {
+    op::tensor_block const& b = c.out_block[0];
+    i64 const width = b.global[b.rank - 1] / op.heads;
+    Scalar const* x = detail::operand<Scalar>(c, 0);
+    Scalar* y = detail::result<Scalar>(c);
+    for (i64 head = b.elements() / width; head > 0; --head, y += width) {
+      for (i64 i = 0; i < width; ++i) y[i] = Scalar(0);
+      for (i64 k = 0; k < op.count; ++k, x += width)
+        for (i64 i = 0; i < width; ++i) y[i] += x[i];
+    }
+  }
+};
+template <class Scalar> struct kernel<Scalar, op::repeat_heads> {
+  static void run(kernel_call const& c, op::repeat_heads const& op) {
+    op::tensor_block const& b = c.in_block[0];
+    i64 const width = b.global[b.rank - 1] / op.heads;
+    Scalar const* x = detail::operand<Scalar>(c, 0);
+    Scalar* y = detail::result<Scalar>(c);
+    for (i64 head = b.elements() / width; head > 0; --head, x += width)
+      for (i64 k = 0; k < op.count; ++k, y += width) std::copy(x, x + width, y);
   }
 };
 
