@@ -174,7 +174,13 @@ bool lose_device(subject& s, std::mt19937& draw) {
 }
 bool end_early(subject& s, std::mt19937& draw) {
   int const b = pick(draw, s.q.buffers.size(),
-                     [&](std::size_t k) { return s.q.buffers[k].last > s.q.buffers[k].first && s.q.buffers[k].value != s.t.loss; });
+                     [&](std::size_t k) {
+                       buffer const& x = s.q.buffers[k];
+                       task const& t = s.q.tasks[static_cast<std::size_t>(x.last)];         // prefetched ones may live longer than they are used
+                       auto const uses = [&](std::vector<int> const& all) { return std::find(all.begin(), all.end(), static_cast<int>(k)) != all.end(); };
+                       bool const used = x.persistent || uses(t.in) || uses(t.out) || t.workspace == static_cast<int>(k);
+                       return x.last > x.first && x.value != s.t.loss && used;
+                     });
   if (b < 0) return false;
   --buf(s, b).last;
   return true;

@@ -37,6 +37,8 @@ class task_fuser {
   // by buffer: lives beyond its last use; is a value that no task ever used
   std::vector<char> kept_, idle_;
   std::vector<int> next_;                              // by buffer: the one in its place, or -1
+  // by buffer: the task until which it is kept from others although it is not used, or -1
+  std::vector<int> longer_;
 
   task& at(int t) { return p_.tasks[idx(t)]; }
   buffer const& of(int b) const { return p_.buffers[idx(b)]; }
@@ -211,6 +213,7 @@ class task_fuser {
     kept_.assign(n, false);
     idle_.assign(n, false);
     next_.assign(n, -1);
+    longer_.assign(n, -1);
     for (std::size_t b = 0; b < n; ++b)
       if (int const before = p_.buffers[b].in_place_of; before >= 0) next_[idx(before)] = static_cast<int>(b);
     for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) note(t);
@@ -219,13 +222,14 @@ class task_fuser {
                                 writers_[b].empty() ? -1 : writers_[b].back());
       // what the last task touches may be an output, too
       idle_[b] = p_.buffers[b].value >= 0 && last < 0;
-      kept_[b] = p_.buffers[b].value >= 0 &&
-                 (p_.buffers[b].last > last || last + 1 == static_cast<int>(p_.tasks.size()));
+      kept_[b] = idle_[b] || (p_.buffers[b].value >= 0 &&
+                              p_.buffers[b].last + 1 == static_cast<int>(p_.tasks.size()));
+      longer_[b] = !kept_[b] && p_.buffers[b].last > last ? p_.buffers[b].last : -1;
     }
   }
   program run() {
     for (int i = 0; i < static_cast<int>(p_.tasks.size()); ++i) while (!gone_[idx(i)] && step(i)) {}
-    std::vector<int> task_now(p_.tasks.size(), -1), buffer_now(p_.buffers.size(), -1);
+    std::vector<int> task_now(p_.tasks.size(), -1), buffer_now(p_.buffers.size(), -1), until;
     program r;
     r.micro_batches = p_.micro_batches;
     r.scalar_bytes = p_.scalar_bytes;
@@ -245,6 +249,7 @@ class task_fuser {
       if (x.in_place_of >= 0) x.in_place_of = buffer_now[idx(x.in_place_of)];
     }
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
+      until.push_back(gone_[t] ? static_cast<int>(r.tasks.size()) - 1 : static_cast<int>(r.tasks.size()));
       if (gone_[t]) continue;
       task_now[t] = static_cast<int>(r.tasks.size());
       r.tasks.push_back(std::move(p_.tasks[t]));
@@ -272,6 +277,7 @@ class task_fuser {
       if (y.persistent) y.first = 0;
       if (y.persistent || kept_[b]) y.last = end;
       else if (!used[idx(buffer_now[b])]) y.first = y.last = 0;
+      else if (b < longer_.size() && longer_[b] >= 0) y.last = std::max(y.last, until[idx(longer_[b])]);
     }
     return r;
   }

@@ -39,10 +39,10 @@ inline std::string explain(plan_summary const& s) {
   if (!s.cluster.empty()) r += " (" + s.cluster + ")";
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
   if (s.summed) r += ", the loss is a sum over samples";
-  if (s.ordered) r += ", operators in the plan's own order";
   if (s.prefetch)
     r += ", collectives start " + std::to_string(s.prefetch) +
          (s.prefetch == 1 ? " operator ahead" : " operators ahead");
+  if (s.ordered) r += ", operators in the plan's own order";
   if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
