@@ -23,6 +23,7 @@ namespace detail {
 // 4. Tasks in the order of their keys, as far as what they read and write allows.
 class prefetcher {
   enum class role : int { none, gather, activation, reduction };
+  using place = std::pair<int, i64>;     // first device and number of devices: the same in every listing
   struct chain {
     role what = role::none;
     int first = 0, last = 0;             // tasks
@@ -30,10 +31,9 @@ class prefetcher {
     int root = -1;                       // the task that makes what is moved
     int operator_ = -1;
     int group = 0;
+    place where{};
     int reader = -1;                     // of what was reduced: the first task that computes with it
   };
-  using place = std::pair<int, i64>;     // first device and number of devices: the same in every listing
-
   program& p_;
   computation_graph const& g_;
   int ahead_;
@@ -72,7 +72,8 @@ class prefetcher {
                         : made   ? role::activation
                                  : role::none;
       int const origin = g_.node(x.node).origin;
-      chains_.push_back({what, t, t, -1, before, what == role::reduction ? origin : int(x.node), 0, -1});
+      int const of_operator = what == role::reduction ? origin : int(x.node);
+      chains_.push_back({what, t, t, -1, before, of_operator, 0, {}, -1});
     }
     chain& c = chains_[idx(chain_of_[idx(t)])];
     c.last = t;
@@ -86,9 +87,11 @@ class prefetcher {
     std::map<place, std::pair<int, int>> latest;             // operator, micro-batch
     for (chain& c : chains_) {
       if (c.what != what) continue;
-      std::vector<int>& groups = r[place_of(c)];
+      ir::layout const& l = of(at(c.last).out[0]).where;
+      c.where = {l.start, l.size()};
+      std::vector<int>& groups = r[c.where];
       std::pair<int, int> const now{c.operator_, at(c.first).micro_batch};
-      auto const [known, fresh] = latest.try_emplace(place_of(c), now);
+      auto const [known, fresh] = latest.try_emplace(c.where, now);
       if (fresh || known->second != now) groups.push_back(what == role::reduction ? c.root : c.first);
       if (what == role::reduction) groups.back() = std::max(groups.back(), c.root);
       known->second = now;
@@ -96,16 +99,12 @@ class prefetcher {
     }
     return r;
   }
-  place place_of(chain const& c) const {
-    ir::layout const& l = of(at(c.last).out[0]).where;
-    return {l.start, l.size()};
-  }
 
   void set_keys() {
     auto const gathers = number_groups(role::gather), activations = number_groups(role::activation),
                reductions = number_groups(role::reduction);
     auto const earlier = [&](chain const& c, std::map<place, std::vector<int>> const& groups) {
-      return 4 * i64{groups.at(place_of(c))[idx(std::max(0, c.group - ahead_))]} - 1;
+      return 4 * i64{groups.at(c.where)[idx(std::max(0, c.group - ahead_))]} - 1;
     };
     key_.resize(p_.tasks.size());
     for (std::size_t t = 0; t < key_.size(); ++t) {
@@ -135,7 +134,7 @@ class prefetcher {
   }
   /// Behind the last reduction that a reader of this one waits for.
   i64 latest(chain const& c, std::map<place, std::vector<int>> const& reductions) const {
-    std::vector<int> const& all = reductions.at(place_of(c));
+    std::vector<int> const& all = reductions.at(c.where);
     std::size_t const until = idx(c.group + ahead_);
     return 4 * (until < all.size() ? i64{all[until]} : static_cast<i64>(p_.tasks.size())) + 2;
   }
@@ -201,6 +200,13 @@ class prefetcher {
     std::vector<int> places;
     for (int t : readers_) places.push_back(now_[idx(t)]);
     std::sort(places.begin(), places.end());
+    std::map<place, std::vector<int>> reduced;                 // by group: when all of it is on its way
+    for (chain const& c : chains_) {
+      if (c.what != role::reduction) continue;
+      std::vector<int>& groups = reduced[c.where];
+      if (idx(c.group) >= groups.size()) groups.resize(idx(c.group) + 1, 0);
+      groups[idx(c.group)] = std::max(groups[idx(c.group)], now_[idx(c.last)]);
+    }
     for (std::size_t old = 0; old < chain_of_.size(); ++old) {
       int const t = now_[old];
       if (chain_of_[old] < 0 || at(t).step.kind == ir::reshard_kind::slice) continue;
@@ -208,7 +214,11 @@ class prefetcher {
       if (c.what == role::none && phase_of(t) != step_phase::update) continue;
       int const reader = c.reader;
       auto const next = std::upper_bound(places.begin(), places.end(), t);
-      int const until = reader >= 0 ? now_[idx(reader)] : next != places.end() ? *next : t;
+      int until = reader >= 0 ? now_[idx(reader)] : next != places.end() ? *next : t;
+      if (c.what == role::reduction) {            // what is added up is read as late as the next micro-batch
+        std::vector<int> const& groups = reduced[c.where];
+        if (idx(c.group + ahead_) < groups.size()) until = std::min(until, groups[idx(c.group + ahead_)]);
+      }
       for (int b : {at(t).in[0], at(t).workspace})
         if (b >= 0) p_.buffers[idx(b)].last = std::max(p_.buffers[idx(b)].last, until);
     }
