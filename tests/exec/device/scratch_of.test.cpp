@@ -151,7 +151,7 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
     planning_options o;
     o.knobs.max_placed = 1 << 12;
     machine on = cores(2, i64{1} << 30);
-    on.links[0].bandwidth = 1e8;
+    on.links[0].bandwidth = 5e6;
     i64 const most = largest(plan_training(asked, on, cost::analytical{}, o).arena());
     on.kinds[0].memory = most * static_cast<i64>(50 + draw() % 60) / 100;
     o.effort = effort::thorough;
