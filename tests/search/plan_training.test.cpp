@@ -73,7 +73,8 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
       CAPTURE(bandwidth);
       if (test_effort::slow && (name == gpt) == (bandwidth == 1e10)) continue;
       computation_graph const g = name == gpt ? zoo::make(name, 1) : zoo::make_reduced(name, 1);
-      machine const on = nodes(2, 2, bandwidth);
+      machine on = nodes(2, 2, bandwidth);
+      if (bandwidth == 1e8) on.kinds[0].flops = 5e9;                         // where computing counts, stages pay
       planned const r = plan_training({.graph = g, .samples = 16}, on, cost::analytical{});
       check_result(g, 16, on, r);
       double const seconds = r.plan.step_seconds * (1 - 1e-9);
@@ -123,15 +124,18 @@ TEST_CASE("only what is asked for is looked at, and equal questions have equal a
   training_problem const asked{.graph = g, .samples = 16, .name = "gpt"};
   planning_options o{.micro_batches = {4, 2}, .schedules = std::vector<schedule_kind>{}};
   planned const flat = plan_training(asked, on, cost::analytical{}, o);
-  REQUIRE(flat.tried.size() == 2);
-  CHECK(flat.tried[0].micro_batches == 4);
-  CHECK(flat.tried[1].micro_batches == 2);
+  std::vector<int> looked_at;
+  for (tried_plan const& c : flat.tried) {
+    CHECK((c.what == "shardings" || c.what == "shardings, overlapped"));
+    if (c.what == "shardings") looked_at.push_back(c.micro_batches);
+  }
+  CHECK(looked_at == std::vector{4, 2});
   CHECK(flat.plan.pipeline.empty());
   CHECK(flat.plan.model == "gpt");
   o.schedules = {schedule_kind::gpipe};
   o.threads = 1;
   planned const one = plan_training(asked, on, cost::analytical{}, o);
-  CHECK(one.tried[2].what == "gpipe");
+  CHECK(one.tried.back().what.find("gpipe") == 0);
   o.threads = 3;
   planned const three = plan_training(asked, on, cost::analytical{}, o);
   CHECK(one.plan == three.plan);
@@ -181,8 +185,10 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
       search_result const whole = optimize(quick.graph, on, cost::analytical{}, o);
       CHECK(quick.plan.nodes == whole.plan.nodes);
       CHECK(quick.plan.node_order == whole.plan.node_order);
-      CHECK(quick.plan.cost == whole.plan.cost);
-      CHECK(quick.plan.bound == whole.plan.bound);
+      CHECK(quick.plan.cost == quick.plan.step_seconds);
+      CHECK(quick.plan.step_seconds <= whole.plan.cost * (1 + 1e-9));              // in which nothing overlaps
+      CHECK(quick.plan.bound > 0);
+      CHECK(quick.plan.bound <= quick.plan.step_seconds);
       for (tried_plan const& c : quick.tried) CHECK(c.what == "shardings");
       CHECK(plan_training(asked, on, cost::analytical{}).seconds() <= quick.seconds() * (1 + 1e-9));
       planned const staged = plan_training(asked, on, cost::analytical{},
