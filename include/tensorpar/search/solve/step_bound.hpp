@@ -48,16 +48,17 @@ template <cost::cost_model M> struct weighed_lanes {
 
 namespace detail {
 
-/// The least sum of seconds on device 0, and in the mean of all devices, in shares `near` and 1 - near.
+/// The least sum of seconds on device 0, and in the mean of all devices: the first counts for
+/// `share_of_first`, the mean for the rest.
 template <cost::cost_model M>
 double lower_bound_on_devices(training_graph const& t, machine const& on, M const& model, objective_options o,
-                        sharding_limits const& l, double near, elimination_limits const& e) {
+                        sharding_limits const& l, double share_of_first, elimination_limits const& e) {
   choice_book<M> book(on, model, o);
   mapping_problem p = objective_builder<M>(t, book).make(l);
   double const devices = on.size();
   auto const counts = [&](choice_set const& s, std::size_t i) {
     double const first = s.shardings[i].start == 0 ? 1 : 0;
-    return near * first + (1 - near) * s.sizes[i] / devices;
+    return share_of_first * first + (1 - share_of_first) * s.sizes[i] / devices;
   };
   std::vector<std::vector<double>> alone;
   for (choice_set const& s : p.sets) {
@@ -111,14 +112,14 @@ step_bound step_bound_of(training_graph const& t, machine const& on, M const& mo
   o.shard_updates = o.at_least = true;
   choice_book<M> book(on, model, o);
   mapping_problem frame = detail::objective_builder<M>(t, book).frame();
-  std::vector<double> nears{1.0};
-  if (branches(frame)) nears = {0.05, 0.3};
+  std::vector<double> shares{1.0};
+  if (branches(frame)) shares = {0.05, 0.3};
   step_bound best;
   auto const at = [&](double computing) {
     double most = 0;
-    for (double near : nears) {
+    for (double share_of_first : shares) {
       weighed_lanes<M> const w{model, computing, 1 - computing * share, &on.kinds};
-      most = std::max(most, detail::lower_bound_on_devices(t, on, w, o, l, near, e));
+      most = std::max(most, detail::lower_bound_on_devices(t, on, w, o, l, share_of_first, e));
     }
     most *= 1 - 1e-9;
     if (most > best.seconds) best = {most, computing};
