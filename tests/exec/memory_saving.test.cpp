@@ -20,6 +20,19 @@ void save_at_random(plan& p, std::mt19937& draw) {
   }
 }
 
+/// The step of a plan: accepted by the checker, equal to serial training in the field, its copies too.
+planned_step exactly_as_serial(training_graph const& t, plan const& p, plan const& serial) {
+  planned_step step = tensorpar::passes::memory_pass(t, p);
+  auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
+  CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+  executor_of<prime_field> a(step.graph, step.plan), b(t, serial);
+  bool const exact = train(a, 2) == train(b, 2);
+  CHECK(exact);
+  CHECK(a.copies_agree());
+  CHECK(a.allocated_bytes() == a.program().arena);
+  return step;
+}
+
 void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool noise) {
   std::mt19937 draw(seed);
   for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
@@ -36,16 +49,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     if (trial % 2) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);
-    planned_step const step = tensorpar::passes::memory_pass(t, p);
-    auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
-    CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
-    {
-      executor_of<prime_field> a(step.graph, step.plan), b(t, s);
-      bool const exact = train(a, 2) == train(b, 2);
-      CHECK(exact);
-      CHECK(a.copies_agree());
-      CHECK(a.allocated_bytes() == a.program().arena);
-    }
+    planned_step const step = exactly_as_serial(t, p, s);
     if (o.optimizer.kind != optimizer_kind::adamw || !noise) {
       executor_of<double> a(step.graph, step.plan), b(t, s);
       CHECK(distance(train(a, 3), train(b, 3)) < 1e-11);
@@ -104,14 +108,7 @@ TEST_CASE("replicas whose number divides no extent share updates and weights as 
         p.optimizer = s.optimizer = o.optimizer;
         p.prefetch = micro;
         for (int v = 0; v < g.node_count(); ++v) p.nodes.push_back({{0, {{g.node(v).op.is<linear>() ? '0' : '\0', 6, 1}}}, zero, false});
-        training_graph const t = differentiate(g, o);
-        planned_step const step = tensorpar::passes::memory_pass(t, p);
-        auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
-        CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
-        executor_of<prime_field> a(step.graph, step.plan), b(t, s);
-        bool const exact = train(a, 2) == train(b, 2);
-        CHECK(exact);
-        CHECK(a.copies_agree());
+        planned_step const step = exactly_as_serial(differentiate(g, o), p, s);
         int shared = 0;
         for (graph_node const& n : step.graph.graph.nodes) shared += is_update(n.op) && n.share.degree == 2;
         CHECK(shared > 3);

@@ -2,6 +2,7 @@
 #include <tensorpar/ir/sharded_update.hpp>
 
 #include <doctest/doctest.h>
+#include <tensorpar/ir/axis_share.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/op/operators.hpp>
 

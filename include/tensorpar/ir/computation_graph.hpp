@@ -51,7 +51,7 @@ struct graph_node {
   /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none).
   /// Empty: the same letters.
   std::string letters;
-  ir::axis_share share;
+  ir::axis_share share;                   // of an update whose loop follows a part of an axis
   // which repeated block it came from, and which repetition of it
   int block = -1, repetition = 0;
   // which micro-batch it works on, of how many, in a graph that holds several

@@ -26,15 +26,15 @@ struct update_sharding {
 /// none of its loops follows, the first loop follows that axis which no axis splits and whose extent the axis
 /// divides. Where no extent is such a multiple, one loop follows the largest part of an axis that it can; the
 /// others hold copies. Layouts and reshards (reduce-scatter before, all-gather after) follow from that.
-/// Unchanged where no loop fits. O(axes * loops * divisors).
+/// Unchanged where no loop fits. O(axes * (degree + divisors * loops * axes)).
 inline update_sharding sharded_update(iteration_space const& update, std::string letters,
                                       sharding const& mesh) {
   update_sharding r{std::move(letters), {}};
   if (r.letters.empty()) return r;
-  auto const taken = [&](std::size_t i) {
-    bool all = false;
-    for (mesh_axis const& b : mesh.axes) all = all || (b.letter && b.letter == r.letters[i]);
-    return all;
+  auto const splits = [&](std::size_t i, i64 parts) {
+    bool free = update.loops[i].units % parts == 0;
+    for (mesh_axis const& b : mesh.axes) free = free && !(b.letter && b.letter == r.letters[i]);
+    return free;
   };
   for (mesh_axis const& a : mesh.axes) {
     if (!a.letter || r.letters.find(a.letter) != std::string::npos) continue;
@@ -43,10 +43,10 @@ inline update_sharding sharded_update(iteration_space const& update, std::string
     if (parts < 2) continue;                                     // what means nothing is for others to refuse
     bool const may_share = parts == a.degree && !r.share.degree;
     for (i64 some = parts; some > 1 && (some == parts || may_share); --some) {
+      if (parts % some) continue;
       std::size_t i = 0;
-      auto const fits = [&] { return update.loops[i].units % some == 0 && !taken(i); };
-      while (parts % some == 0 && i < update.loops.size() && !fits()) ++i;
-      if (parts % some || i == update.loops.size()) continue;
+      while (i < update.loops.size() && !splits(i, some)) ++i;
+      if (i == update.loops.size()) continue;
       r.letters[i] = a.letter;
       if (some < parts) r.share = {a.letter, some};
       break;

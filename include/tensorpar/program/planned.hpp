@@ -32,9 +32,10 @@ struct planned {
   std::optional<shortage> infeasible;    // what lacked least; then there is no plan
   // that the plan runs: the problem's on more samples, and after the plan's rewrites
   computation_graph graph;
-  // sealed (program/evidence/certificate.hpp); step_seconds is its program's, and so is cost. Where it has
-  // neither stages nor rewrites, bound is what no such plan of the numbers of micro-batches that were tried
-  // is below (search/solve/step_bound.hpp); else 0
+  // sealed (program/evidence/certificate.hpp); step_seconds is its program's, and so is cost where it has no
+  // stages. Where it has neither stages nor rewrites, bound is what no plan is below whose operators run on
+  // all devices or the first alone, in the numbers of micro-batches that were tried
+  // (search/solve/step_bound.hpp); else 0
   tensorpar::plan plan;
   // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy
   planned_step step;

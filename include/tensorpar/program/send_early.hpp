@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/exchange.hpp>
+#include <tensorpar/program/core/lifetimes.hpp>
 #include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar::passes {
@@ -20,24 +21,16 @@ inline void leave_out(program& p, std::vector<int> const& unused) {
     if (now[b] < 0) continue;
     now[b] = kept++;
     buffers.push_back(std::move(p.buffers[b]));
-    buffers.back().first = -1;
   }
   p.buffers = std::move(buffers);
-  for (buffer& b : p.buffers) if (b.in_place_of >= 0) b.in_place_of = now[idx(b.in_place_of)];
-  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
-    task& x = p.tasks[t];
-    auto used = [&](int& b) {
-      if (b < 0) return;
-      b = now[idx(b)];
-      buffer& y = p.buffers[idx(b)];
-      if (y.first < 0) y.first = static_cast<int>(t);
-      y.last = static_cast<int>(t);
-    };
-    for (int& b : x.in) used(b);
-    for (int& b : x.out) used(b);
-    used(x.workspace);
+  auto const renumber = [&](int& b) { if (b >= 0) b = now[idx(b)]; };
+  for (buffer& b : p.buffers) renumber(b.in_place_of);
+  for (task& x : p.tasks) {
+    for (int& b : x.in) renumber(b);
+    for (int& b : x.out) renumber(b);
+    renumber(x.workspace);
   }
-  for (buffer& b : p.buffers) if (b.first < 0) b.first = b.last = 0;
+  live_by_use(p);
 }
 
 /// Reshards for this node that make what task `made` makes, ascending, which may stand behind the task that

@@ -95,9 +95,10 @@ inline std::string page_head(plan_summary const& s, std::size_t tasks) {
 inline std::string page_cards(plan_summary const& s, timeline const& predicted,
                               std::vector<named_timeline> const& others) {
   std::string r;
-  std::string const least =
-      (s.of_steps ? std::string() : "search: " + seconds_text(s.cost) + "; ") +
-      "all plans that it may find: at least " + seconds_text(s.bound);
+  std::string const least = (s.of_steps ? "operators on all devices or the first alone: at least "
+                                        : "search: " + seconds_text(s.cost) +
+                                              "; all plans that it may find: at least ") +
+                            seconds_text(s.bound);
   r += "<div class=\"cards\">\n" + card(seconds_text(s.seconds), "predicted step",
                                         s.bound > 0 && s.cost > 0
                                             ? least + ", gap " + gap_text(s.cost, s.bound)

@@ -47,8 +47,8 @@ inline std::string explain(plan_summary const& s) {
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
   if (s.bound > 0 && s.of_steps)
-    r += "\n  no step without operators side by side is below " + seconds_text(s.bound) +
-         ", whatever overlaps, on these devices or a part of them (gap " + gap_text(s.cost, s.bound) + ")";
+    r += "\n  no step whose operators run on all these devices or on the first alone is below " +
+         seconds_text(s.bound) + ", whatever overlaps (gap " + gap_text(s.cost, s.bound) + ")";
   else if (s.bound > 0 && s.cost > 0)
     r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +
          "; no plan of its space, on these devices or " + "the parts of them that it looked at, is below " +

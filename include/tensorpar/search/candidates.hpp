@@ -139,8 +139,9 @@ template <cost::cost_model M> class plan_search {
     double const slower = std::max(0.05, 1 - search::speed_while_communicating(on_));
     return search::optimize(graph, on_, search::weighed_lanes<M>{model_, 1, slower}, s);
   }
-  /// No step of the numbers of micro-batches that were looked at is shorter, if all operators run on the same
-  /// first device as the plan's do; or else side by side, too.
+  /// No step of the numbers of micro-batches that were looked at is shorter. This is about operators on the
+  /// space's meshes from the first device on. If the plan runs operators side by side, it is about all that
+  /// do so, too.
   double bound_of_steps() const {
     plan const& p = r_.plan;
     bool together = true;

@@ -5,6 +5,16 @@
 
 namespace tensorpar::op {
 
+namespace detail {
+/// A last axis of `heads` heads, each of `parts` equal parts.
+constexpr inference of_heads(shape const& x, i64 heads, i64 parts, i64 count) {
+  if (is_integer(x.type)) return mismatch("takes real numbers", x, scalar);
+  if (heads < 1 || count < 1 || x.rank < 1 || !x.last().is_static() || x.last().n % (heads * parts))
+    return mismatch("the last axis is no multiple of the heads", x, shape{dim(heads), dim(count)});
+  return x;
+}
+}  // namespace detail
+
 struct repeat_heads;
 /// [.., heads * count * w] -> [.., heads * w]: of each head the sum of its `count` copies side by side.
 struct sum_heads {
@@ -14,12 +24,8 @@ struct sum_heads {
   static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); visit("count", s.count); }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
   constexpr inference infer(shapes in) const {
-    shape r = in[0];
-    if (is_integer(r.type)) return mismatch("sum_heads takes real numbers", r, scalar);
-    if (heads < 1 || count < 1 || r.rank < 1 || !r.last().is_static() || r.last().n % (heads * count))
-      return mismatch("sum_heads: the last axis is no multiple of heads and copies", r,
-                      shape{dim(heads), dim(count)});
-    r.d[r.rank - 1] = dim(r.last().n / count);
+    inference r = detail::of_heads(in[0], heads, count, count);
+    if (r.ok()) r.out[0].d[in[0].rank - 1] = dim(in[0].last().n / count);
     return r;
   }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements()); }
@@ -34,12 +40,8 @@ struct repeat_heads {
   static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); visit("count", s.count); }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
   constexpr inference infer(shapes in) const {
-    shape r = in[0];
-    if (is_integer(r.type)) return mismatch("repeat_heads takes real numbers", r, scalar);
-    if (heads < 1 || count < 1 || r.rank < 1 || !r.last().is_static() || r.last().n % heads)
-      return mismatch("repeat_heads: the last axis is no multiple of the heads", r,
-                      shape{dim(heads), dim(count)});
-    r.d[r.rank - 1] = dim(r.last().n * count);
+    inference r = detail::of_heads(in[0], heads, 1, count);
+    if (r.ok()) r.out[0].d[in[0].rank - 1] = dim(in[0].last().n * count);
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }

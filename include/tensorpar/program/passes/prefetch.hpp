@@ -5,6 +5,7 @@
 #include <queue>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/program/core/lifetimes.hpp>
 #include <tensorpar/program/core/program.hpp>
 #include <utility>
 #include <vector>
@@ -29,11 +30,12 @@ class prefetcher {
     int first = 0, last = 0;             // tasks
     int waits = -1;                      // from this one on they compute with what was communicated
     int root = -1;                       // the task that makes what is moved
-    int operator_ = -1;
-    int group = 0;
+    int served = -1;                     // the operator that it counts with
+    int group = 0;                       // among those of its role and place
     place where{};
-    int reader = -1;                     // of what was reduced: the first task that computes with it
+    int reader = -1;                     // of what was brought: the first task that computes with it
   };
+
   program& p_;
   computation_graph const& g_;
   int ahead_;
@@ -90,7 +92,7 @@ class prefetcher {
       ir::layout const& l = of(at(c.last).out[0]).where;
       c.where = {l.start, l.size()};
       std::vector<int>& groups = r[c.where];
-      std::pair<int, int> const now{c.operator_, at(c.first).micro_batch};
+      std::pair<int, int> const now{c.served, at(c.first).micro_batch};
       auto const [known, fresh] = latest.try_emplace(c.where, now);
       if (fresh || known->second != now) groups.push_back(what == role::reduction ? c.root : c.first);
       if (what == role::reduction) groups.back() = std::max(groups.back(), c.root);
@@ -186,17 +188,7 @@ class prefetcher {
   /// By use. But what is communicated ahead, and the space to pack it in, is kept until somebody waits for
   /// the communication: whoever took over its bytes before would wait, too.
   void set_lifetimes() {
-    std::vector<char> seen(p_.buffers.size(), 0);
-    for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) {
-      auto const used = [&](int b) {
-        if (b < 0) return;
-        if (!std::exchange(seen[idx(b)], 1)) p_.buffers[idx(b)].first = t;
-        p_.buffers[idx(b)].last = t;
-      };
-      for (int b : at(t).in) used(b);
-      for (int b : at(t).out) used(b);
-      used(at(t).workspace);
-    }
+    live_by_use(p_);
     std::vector<int> places;
     for (int t : readers_) places.push_back(now_[idx(t)]);
     std::sort(places.begin(), places.end());

@@ -60,8 +60,8 @@ struct operator_group {
 /// any layout, so they do not travel. Activations and gradients travel once per micro-batch, parameters and
 /// what updates read once a step. But a parameter that lives where it is updated
 /// (program/passes/memory_pass.hpp) is gathered for every pass of every micro-batch. Its gradient is
-/// scattered for every micro-batch. What an update makes
-/// returns to where it is kept. O(nodes + values * readers).
+/// scattered for every micro-batch. What an update makes returns to where it is kept.
+/// O(nodes + values * readers).
 class training_flows {
   training_graph const& t_;
   computation_graph const& g_;

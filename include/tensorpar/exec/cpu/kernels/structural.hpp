@@ -123,14 +123,16 @@ template <class Scalar> struct kernel<Scalar, op::repeat_axis> {
       detail::copy_along(c.in[0], {y.outer, 1, y.inner}, 0, c.out[0], y, k, 1);
   }
 };
-/// Elements of one head in this block: parts are of whole heads.
+namespace detail {
+/// Elements of a head along the last axis of this block, which holds whole heads.
+inline i64 head_width(op::tensor_block const& b, i64 heads) { return b.global[b.rank - 1] / heads; }
+}  // namespace detail
 template <class Scalar> struct kernel<Scalar, op::sum_heads> {
   static void run(kernel_call const& c, op::sum_heads const& op) {
-    op::tensor_block const& b = c.out_block[0];
-    i64 const width = b.global[b.rank - 1] / op.heads;
+    i64 const width = detail::head_width(c.out_block[0], op.heads);
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
-    for (i64 head = b.elements() / width; head > 0; --head, y += width) {
+    for (i64 head = c.out_block[0].elements() / width; head > 0; --head, y += width) {
       for (i64 i = 0; i < width; ++i) y[i] = Scalar(0);
       for (i64 k = 0; k < op.count; ++k, x += width)
         for (i64 i = 0; i < width; ++i) y[i] += x[i];
@@ -139,11 +141,10 @@ template <class Scalar> struct kernel<Scalar, op::sum_heads> {
 };
 template <class Scalar> struct kernel<Scalar, op::repeat_heads> {
   static void run(kernel_call const& c, op::repeat_heads const& op) {
-    op::tensor_block const& b = c.in_block[0];
-    i64 const width = b.global[b.rank - 1] / op.heads;
+    i64 const width = detail::head_width(c.in_block[0], op.heads);
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
-    for (i64 head = b.elements() / width; head > 0; --head, x += width)
+    for (i64 head = c.in_block[0].elements() / width; head > 0; --head, x += width)
       for (i64 k = 0; k < op.count; ++k, y += width) std::copy(x, x + width, y);
   }
 };

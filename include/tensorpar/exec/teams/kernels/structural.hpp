@@ -175,17 +175,16 @@ template <class Scalar> struct team_kernel<Scalar, op::repeat_axis> {
 };
 template <class Scalar> struct team_kernel<Scalar, op::sum_heads> {
   template <class Device> static void run(Device const& d, kernel_call const& c, op::sum_heads const& op) {
-    op::tensor_block const& y = c.out_block[0];
-    d.each(y.elements(), detail::sum_axis_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c),
-                                                     op.count, y.global[y.rank - 1] / op.heads});
+    d.each(c.out_block[0].elements(),
+           detail::sum_axis_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), op.count,
+                                       detail::head_width(c.out_block[0], op.heads)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, op::repeat_heads> {
   template <class Device> static void run(Device const& d, kernel_call const& c, op::repeat_heads const& op) {
-    op::tensor_block const& x = c.in_block[0];
     d.each(c.out_block[0].elements(),
            detail::repeat_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), op.count,
-                                     x.global[x.rank - 1] / op.heads});
+                                     detail::head_width(c.in_block[0], op.heads)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, transpose> {
