@@ -167,7 +167,7 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
   MESSAGE(fit << " fit, " << saving << " of them save memory and " << piped << " are pipelines; " << none << " do not");
   CHECK(fit >= test_effort::cases(10));
   CHECK(none > 0);
-  CHECK(saving > 0);
+  CHECK((saving > 0 || test_effort::slow));
   CHECK((piped > 0 || test_effort::slow));
 }
 
