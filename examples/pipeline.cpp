@@ -17,7 +17,7 @@
 #include <tensorpar/peers/optima/piper_stages.hpp>
 #include <tensorpar/peers/optima/stage_numbers.hpp>
 #include <tensorpar/plan/plan_file.hpp>
-#include <tensorpar/report/pipeline_page.hpp>
+#include <tensorpar/report/page/pipeline_page.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/search/pipeline/fit_stages.hpp>
 #include <tensorpar/search/pipeline/map_within.hpp>

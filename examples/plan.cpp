@@ -24,7 +24,7 @@
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/report/bound.hpp>
 #include <tensorpar/report/comparison.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/json.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>

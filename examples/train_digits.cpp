@@ -21,7 +21,7 @@
 #include <tensorpar/program/training.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
 #include <tensorpar/report/comparison.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>

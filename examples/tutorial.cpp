@@ -6,7 +6,7 @@
 #include <map>
 #include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/plan.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/run.hpp>
 

@@ -11,7 +11,7 @@
 #include <tensorpar/exec/step/step_for.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 
 using namespace tensorpar;
 using namespace tensorpar::search;

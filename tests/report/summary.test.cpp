@@ -5,7 +5,7 @@
 #include <report/report_subject.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/program/send_early.hpp>
-#include <tensorpar/report/html_data.hpp>
+#include <tensorpar/report/page/data.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;

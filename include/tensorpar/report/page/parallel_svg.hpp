@@ -1,4 +1,4 @@
-// tensorpar/report/parallel_svg.hpp - a plan's parallel computation graph, as Unity draws it: partition,
+// tensorpar/report/page/parallel_svg.hpp - a plan's parallel computation graph, as Unity draws it: partition,
 // combine, replicate and reduce as operators of their own
 #pragma once
 #include <map>
@@ -6,7 +6,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/report/dot.hpp>
-#include <tensorpar/report/graph_svg.hpp>
+#include <tensorpar/report/page/graph_svg.hpp>
 
 namespace tensorpar::report {
 

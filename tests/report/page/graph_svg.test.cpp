@@ -1,5 +1,5 @@
-// tests/report/graph_svg.test.cpp - a graph as SVG: well formed, every operator and input once, names escaped
-#include <tensorpar/report/graph_svg.hpp>
+// tests/report/page/graph_svg.test.cpp - a graph as SVG: well formed, every operator and input once, names escaped
+#include <tensorpar/report/page/graph_svg.hpp>
 #include <doctest/doctest.h>
 
 #include <report/report_subject.hpp>

@@ -1,13 +1,13 @@
-// tensorpar/report/html.hpp - one page about a plan: graph, placement, timelines, memory; needs no network
+// tensorpar/report/page/html.hpp - one page about a plan: graph, placement, timelines, memory; no network
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/report/comparison.hpp>
-#include <tensorpar/report/graph_svg.hpp>
-#include <tensorpar/report/html_data.hpp>
-#include <tensorpar/report/html_script.hpp>
-#include <tensorpar/report/html_style.hpp>
-#include <tensorpar/report/html_timelines.hpp>
-#include <tensorpar/report/parallel_svg.hpp>
+#include <tensorpar/report/page/data.hpp>
+#include <tensorpar/report/page/graph_svg.hpp>
+#include <tensorpar/report/page/parallel_svg.hpp>
+#include <tensorpar/report/page/script.hpp>
+#include <tensorpar/report/page/style.hpp>
+#include <tensorpar/report/page/timelines.hpp>
 
 namespace tensorpar::report {
 

@@ -1,5 +1,5 @@
-// tests/report/html_style.test.cpp - the style is whole, and every colour it names is defined in light and in dark
-#include <tensorpar/report/html_style.hpp>
+// tests/report/page/style.test.cpp - the style is whole, and every colour it names is defined in light and in dark
+#include <tensorpar/report/page/style.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// tensorpar/report/html_script.hpp - what the report page does: choose operators in graph and table
+// tensorpar/report/page/script.hpp - what the report page does: choose operators in graph and table
 #pragma once
 
 namespace tensorpar::report::detail {

@@ -1,8 +1,8 @@
-// tensorpar/report/pipeline_page.hpp - one page about a pipeline: stages over time, the graph of stages,
+// tensorpar/report/page/pipeline_page.hpp - one page about a pipeline: stages over time, the graph of stages,
 // memory; needs no network
 #pragma once
 #include <tensorpar/core/index.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
 
 namespace tensorpar::report {

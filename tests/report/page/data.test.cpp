@@ -1,5 +1,5 @@
-// tests/report/html_data.test.cpp - the numbers of the page: rows shared by devices that do the same, memory from lifetimes
-#include <tensorpar/report/html_data.hpp>
+// tests/report/page/data.test.cpp - the numbers of the page: rows shared by devices that do the same, memory from lifetimes
+#include <tensorpar/report/page/data.hpp>
 #include <doctest/doctest.h>
 
 #include <report/report_subject.hpp>

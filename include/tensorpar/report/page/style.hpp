@@ -1,4 +1,4 @@
-// tensorpar/report/html_style.hpp - how the report page looks, in light and dark
+// tensorpar/report/page/style.hpp - how the report page looks, in light and dark
 #pragma once
 
 namespace tensorpar::report::detail {

@@ -1,11 +1,11 @@
-// tests/report/parallel_svg.test.cpp - the parallel computation graph of a plan: Megatron's pair of products, and plans of every kind
-#include <tensorpar/report/parallel_svg.hpp>
+// tests/report/page/parallel_svg.test.cpp - the parallel computation graph of a plan: Megatron's pair of products, and plans of every kind
+#include <tensorpar/report/page/parallel_svg.hpp>
 
 #include <doctest/doctest.h>
 
 #include <random>
 #include <tensorpar/program/step_of.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/cost/analytical.hpp>
 

@@ -1,9 +1,9 @@
-// tensorpar/report/html_data.hpp - the numbers of the report page, as JSON that may stand inside a script
+// tensorpar/report/page/data.hpp - the numbers of the report page, as JSON that may stand inside a script
 // element
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/report/graph_svg.hpp>
+#include <tensorpar/report/page/graph_svg.hpp>
 
 namespace tensorpar::report {
 

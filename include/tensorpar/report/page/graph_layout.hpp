@@ -1,5 +1,5 @@
-// tensorpar/report/graph_layout.hpp - where the boxes of a drawn graph go: layers from top to bottom, few
-// crossings, straight long edges
+// tensorpar/report/page/graph_layout.hpp - where the boxes of a drawn graph go: layers from top to bottom,
+// few crossings, straight long edges
 #pragma once
 #include <algorithm>
 #include <cmath>

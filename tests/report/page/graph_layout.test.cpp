@@ -1,9 +1,9 @@
-// tests/report/graph_layout.test.cpp - boxes never overlap, edges point down, chains are straight
+// tests/report/page/graph_layout.test.cpp - boxes never overlap, edges point down, chains are straight
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <random>
-#include <tensorpar/report/graph_layout.hpp>
+#include <tensorpar/report/page/graph_layout.hpp>
 
 using namespace tensorpar;
 

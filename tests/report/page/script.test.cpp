@@ -1,11 +1,11 @@
-// tests/report/html_script.test.cpp - the script fits the page: elements and data that it asks for are there; names cannot become markup
-#include <tensorpar/report/html_script.hpp>
-#include <tensorpar/report/html_timelines.hpp>
+// tests/report/page/script.test.cpp - the script fits the page: elements and data that it asks for are there; names cannot become markup
+#include <tensorpar/report/page/script.hpp>
+#include <tensorpar/report/page/timelines.hpp>
 #include <doctest/doctest.h>
 
 #include <report/report_subject.hpp>
 #include <set>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 
 using namespace tensorpar;
 

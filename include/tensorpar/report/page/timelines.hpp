@@ -1,4 +1,4 @@
-// tensorpar/report/html_timelines.hpp - what the report page does besides: zoom timelines, draw memory
+// tensorpar/report/page/timelines.hpp - what the report page does besides: zoom timelines, draw memory
 #pragma once
 
 namespace tensorpar::report::detail {

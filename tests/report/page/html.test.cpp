@@ -1,11 +1,11 @@
-// tests/report/html.test.cpp - the page stands alone: tags balance, text is escaped, nothing outside is referred to, all data are there
+// tests/report/page/html.test.cpp - the page stands alone: tags balance, text is escaped, nothing outside is referred to, all data are there
 #include <doctest/doctest.h>
 
 #include <map>
 #include <report/report_subject.hpp>
 #include <set>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/page/html.hpp>
 
 using namespace tensorpar;
 

@@ -1,8 +1,8 @@
-// tensorpar/report/graph_svg.hpp - a forward graph with its placement as SVG to stand inside a page
+// tensorpar/report/page/graph_svg.hpp - a forward graph with its placement as SVG to stand inside a page
 #pragma once
 #include <set>
 #include <tensorpar/core/index.hpp>
-#include <tensorpar/report/graph_layout.hpp>
+#include <tensorpar/report/page/graph_layout.hpp>
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar::report {
