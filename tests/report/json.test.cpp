@@ -45,6 +45,7 @@ TEST_CASE("a summary as JSON") {
   CHECK(j["predicted_peak_bytes"] == core::json(s.q.arena));
   CHECK(j["operators"].size() == sum.operators.size());
   CHECK(j["predicted_step_s"] == s.predicted.seconds);
+  CHECK(j["exposed_communication_s"] == sum.communication.exposed);
   double bytes = 0;
   for (auto const& [kind, b] : j["bytes"].items()) bytes += b.get<double>();
   CHECK(bytes == doctest::Approx(sum.sent()));

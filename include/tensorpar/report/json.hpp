@@ -50,6 +50,7 @@ inline core::json to_json(plan_summary const& s) {
   r["tokens_per_s"] = s.rate.tokens;
   r["model_flops"] = s.rate.model_flops;
   r["mfu"] = s.rate.mfu;
+  r["exposed_communication_s"] = s.communication.exposed;
   r["cost_s"] = s.cost;
   r["bound_s"] = s.bound;
   r["bytes"] = std::move(bytes);

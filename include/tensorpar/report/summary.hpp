@@ -10,15 +10,12 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/program/core/program.hpp>
 #include <tensorpar/program/core/scratch.hpp>
-#include <tensorpar/program/core/timeline.hpp>
+#include <tensorpar/report/exposed_communication.hpp>
 #include <tensorpar/report/units.hpp>
 #include <tensorpar/simulate/throughput.hpp>
 
 namespace tensorpar::report {
-
-inline constexpr int move_kinds = 6;
 
 /// A forward operator with all that was derived from it (gradients, updates, reshards for them).
 struct operator_summary {
@@ -53,6 +50,7 @@ struct plan_summary {
   std::array<i64, move_kinds> times{};      // tasks
   std::vector<operator_summary> operators;
   std::vector<device_summary> devices;
+  communication_time communication;         // of the busiest device
   std::string dominated;  // a sentence
   double sent() const {
     double b = 0;
@@ -84,12 +82,6 @@ inline std::string throughput_text(plan_summary const& s) {
   return r + ", " + detail::printed("%.1f", 100 * t.mfu) + " % of the devices' FLOP/s (MFU)";
 }
 
-/// As people write it: "all-reduce".
-inline std::string move_text(ir::reshard_kind k) {
-  std::string r = ir::name_of(k);
-  std::replace(r.begin(), r.end(), '_', '-');
-  return r;
-}
 /// An operator with its attributes, those that are empty left out; a contraction by its notation.
 inline std::string op_text(op::any_op const& op) {
   if (op.is<contraction>()) return "contraction{" + std::string(op.as<contraction>().spelled().view()) + "}";
@@ -147,26 +139,6 @@ inline std::vector<int> sharding_devices(ir::sharding const& s) {
   std::sort(d.begin(), d.end());
   return d;
 }
-/// The forward operator that a task works for, or -1.
-inline node_id served(computation_graph const& g, task const& t) {
-  return t.node < 0 || t.node >= g.node_count() ? node_id() : g.node(t.node).origin;
-}
-
-/// Whether a task is a reshard, counted once: of an exchange in two halves the one that sends.
-inline bool is_movement(task const& t) { return t.kind == task_kind::reshard || t.kind == task_kind::send; }
-/// Bytes that all devices of a reshard send together.
-inline double bytes_of_move(program const& q, task const& t) {
-  if (!is_movement(t) || t.in.empty()) return 0;
-  shape const& s = q.buffers[idx(t.in[0])].type;
-  return ir::bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
-}
-
-/// Whether a task talks to other devices. Cutting a part out of what a device has is a reshard that does
-/// not.
-inline bool communicates(task const& t) {
-  return t.kind != task_kind::compute && t.step.kind != ir::reshard_kind::slice;
-}
-
 namespace detail {
 
 /// The largest entry as ", most of it for X (1.2 ms)", or "" for none.
@@ -279,10 +251,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   std::map<std::pair<int, int>, std::pair<double, double>> busy;  // (operator, device) -> compute, move
   for (span const& x : time.spans) {
     double const n = x.end - x.start;
-    // by task, not by lane: a simulation without overlap runs both on one lane
-    bool const talks = x.task >= 0 && x.task < static_cast<int>(q.tasks.size())
-                           ? communicates(q.tasks[idx(x.task)])
-                           : x.where == lane::communication;
+    bool const talks = communicates(q, x);
     if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) {
       device_summary& d = s.devices[idx(x.device)];
       (talks ? d.move : d.compute) += n;
@@ -297,6 +266,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     o.compute = std::max(o.compute, b.first);
     o.move = std::max(o.move, b.second);
   }
+  s.communication = exposed_communication(q, time);
   s.dominated = detail::dominating(s, g, q, time);
   return s;
 }
