@@ -4,7 +4,11 @@
 #include <cmath>
 #include <map>
 #include <report/report_subject.hpp>
+#include <support/random_pipeline.hpp>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/program/step_of.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
 
@@ -66,18 +70,57 @@ TEST_CASE("a single or empty timeline is valid too") {
   CHECK(core::parse_json(report::chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
 }
 
-TEST_CASE("with the program categories are what tasks do, the same in both timelines and whatever the lane") {
-  auto s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
-  for (span& x : s.predicted.spans) x.where = lane::compute;                // a simulation without overlap
-  core::json const trace = core::parse_json(report::chrome_trace(s.predicted, &s.measured, &s.q), "trace.json");
-  std::map<std::string, int> count[2];
-  for (core::json const& e : trace["traceEvents"]) {
-    if (e["ph"] != "X") continue;
-    task const& t = s.q.tasks[e["args"]["task"].get<std::size_t>()];
-    CHECK(e["cat"] == (t.kind == task_kind::compute ? "compute" : report::move_text(t.step.kind)));
-    ++count[e["pid"].get<int>() - 1][e["cat"]];
+TEST_CASE("categories are kinds of lanes, arguments tell what a task does: the same in both timelines, whatever the lane") {
+  for (bool pipeline : {false, true}) {
+    auto s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
+    if (pipeline) {
+      std::mt19937 draw(3);
+      planned_step step = step_of(tests::residual_mlp(), tests::random_plan_of_a_kind(tests::residual_mlp(), 0, draw));
+      s.q = step.program;
+      s.predicted = s.measured = simulate(s.q, step.plan.cluster, cost::analytical{});
+    }
+    for (span& x : s.predicted.spans) x.where = lane::compute;              // a simulation without overlap
+    core::json const trace = core::parse_json(report::chrome_trace(s.predicted, &s.measured, &s.q), "trace.json");
+    std::map<std::string, int> count[2], kinds;
+    double bytes = 0;
+    int groups = 0;
+    for (core::json const& e : trace["traceEvents"]) {
+      if (e["ph"] != "X") continue;
+      core::json const& a = e["args"];
+      task const& t = s.q.tasks[a["task"].get<std::size_t>()];
+      bool const computes = t.kind == task_kind::compute;
+      CHECK(e["cat"] == (report::communicates(t) ? "communication" : "compute"));
+      CHECK(a["kind"] == (computes ? std::string(t.op.op->name) : report::move_text(t.step.kind)));
+      CHECK(a["devices"] == report::devices_text(t.devices));
+      CHECK(a.contains("bytes") == !computes);
+      if (!computes) CHECK(a["bytes"] == std::llround(report::bytes_of_move(s.q, t)));
+      if (!computes) bytes += a["bytes"].get<double>();
+      if (a.contains("group")) {                                     // some of its devices, this one among them
+        std::vector<int> members = t.step.members((e["tid"].get<int>() - 1) / 2);
+        std::sort(members.begin(), members.end());
+        CHECK(a["group"] == report::devices_text(members));
+        CHECK(members.size() < t.devices.size());
+        ++groups;
+      }
+      std::string const shapes = a["shapes"];
+      CHECK(shapes.find(" -> ") != shapes.npos);
+      if (!t.out.empty()) CHECK(shapes.find(op::spell(s.q.buffers[static_cast<std::size_t>(t.out[0])].type)) != shapes.npos);
+      ++count[e["pid"].get<int>() - 1][e["cat"]];
+      ++kinds[a["kind"]];
+    }
+    CHECK(count[0].size() == 2);
+    CHECK(count[0] == count[1]);
+    CHECK(kinds.size() > 4);
+    CHECK(bytes > 0);
+    CHECK((pipeline || groups > 0));
   }
-  CHECK(count[0].size() > 1);
-  CHECK(count[0].count("communication") == 0);
-  CHECK(count[0] == count[1]);
+}
+
+TEST_CASE("without the program the lane is the category") {
+  auto const s = tests::report_of(tests::residual_mlp(), 4, 2);
+  core::json const trace = core::parse_json(report::chrome_trace(s.predicted), "trace.json");
+  std::size_t i = 0;
+  for (core::json const& e : trace["traceEvents"])
+    if (e["ph"] == "X") CHECK(e["cat"] == (s.predicted.spans[i++].where == lane::compute ? "compute" : "communication"));
+  CHECK(i == s.predicted.spans.size());
 }
