@@ -44,6 +44,8 @@ TEST_CASE("a summary as JSON") {
   CHECK(j["devices"] == 4);
   CHECK(j["predicted_peak_bytes"] == core::json(s.q.arena));
   CHECK(j["operators"].size() == sum.operators.size());
+  CHECK(j["settings"] == report::settings_text(sum));
+  CHECK(j["operators"][0]["saves"] == core::json(report::choice_words(sum.operators[0].choice)));
   CHECK(j["predicted_step_s"] == s.predicted.seconds);
   CHECK(j["exposed_communication_s"] == sum.communication.exposed);
   double bytes = 0;

@@ -71,6 +71,26 @@ TEST_CASE("progress") {
   CHECK(report::progress_line({1, 1, 2, -1, 10, 1, 0}) == "epoch 1/1  loss 2.0000  10 samples/s  step 1.00 s");
 }
 
+TEST_CASE("settings and bounds in words") {
+  report::plan_summary s;
+  CHECK(report::settings_text(s) == "1 micro-batch, collectives start where they are needed");
+  s.micro_batches = 3;
+  s.prefetch = 2;
+  s.operators.resize(3);
+  s.operators[0].choice.recomputed = s.operators[1].choice.recomputed = true;
+  s.operators[2].choice.zero = ir::zero_stage::weights;
+  CHECK(report::settings_text(s) ==
+        "3 micro-batches, collectives start 2 operators ahead, 2 operators computed again, ZeRO at 1 operator");
+  CHECK(report::bound_text(s) == "");
+  s.bound = 1;
+  CHECK(report::bound_text(s) == "");                            // an estimate is needed to tell a gap
+  s.cost = 2;
+  CHECK(report::bound_text(s).starts_with("the search's estimate, without overlap: 2.00 s; no plan of its space"));
+  CHECK(report::bound_text(s).ends_with("is below 1.00 s (gap 50.0 %)"));
+  s.of_steps = true;
+  CHECK(report::bound_text(s).starts_with("no step whose operators run on all these devices or on the first alone is below 1.00 s"));
+}
+
 TEST_CASE("a gap is nothing only where the bound is reached") {
   CHECK(report::gap_text(1, 1) == "0 %");
   CHECK(report::gap_text(1, 1 - 1e-9) == "0 %");                                   // sums in another order

@@ -4,24 +4,24 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 #include <tensorpar/report/tasks.hpp>
+#include <vector>
 
 namespace tensorpar::report {
 
 /// Why a task could not start before another one ended.
 enum class chain_cause : int {
-  first,     // it waited for none
-  data,      // it reads what the other made
-  memory,    // it fills bytes that the other read or wrote
-  lane,      // one lane runs one task at a time
-  message,   // it receives what the other began to send
+  first,    // it waited for none
+  data,     // it reads what the other made
+  memory,   // it fills bytes that the other read or wrote
+  lane,     // one lane runs one task at a time
+  message,  // it receives what the other began to send
 };
 
 /// One task of a chain, on one device. The step's time from `from` to `to` counts as its own; before that
 /// nothing of the chain runs for `waiting` seconds.
 struct chain_link {
-  std::size_t span = 0;          // index into the timeline's spans
+  std::size_t span = 0;  // index into the timeline's spans
   chain_cause cause = chain_cause::first;
   double from = 0, to = 0, waiting = 0;
 };
@@ -32,8 +32,8 @@ namespace detail {
 class chain_finder {
   program const& q_;
   timeline const& t_;
-  std::map<std::pair<int, int>, std::vector<std::size_t>> lanes_;   // (device, lane) -> spans by start
-  std::vector<std::vector<std::size_t>> of_task_;                   // spans
+  std::map<std::pair<int, int>, std::vector<std::size_t>> lanes_;  // (device, lane) -> spans by start
+  std::vector<std::vector<std::size_t>> of_task_;                  // spans
   struct found {
     std::size_t span = none;
     chain_cause cause = chain_cause::first;
@@ -68,8 +68,10 @@ class chain_finder {
       return p >= 0 && r >= 0 && p < r + q_.buffers[idx(y)].bytes && r < p + q_.buffers[idx(x)].bytes;
     };
     auto const any = [&](int y) {
-      for (int x : a.in) if (overlap(x, y)) return true;
-      for (int x : a.out) if (overlap(x, y)) return true;
+      for (int x : a.in)
+        if (overlap(x, y)) return true;
+      for (int x : a.out)
+        if (overlap(x, y)) return true;
       return a.workspace >= 0 && overlap(a.workspace, y);
     };
     for (int y : b.in)
@@ -92,11 +94,11 @@ class chain_finder {
       auto const it = lanes_.find({b.device, l});
       if (it == lanes_.end()) continue;
       std::vector<std::size_t> const& all = it->second;
-      auto const end = std::partition_point(all.begin(), all.end(),
-                                            [&](std::size_t s) { return at(s).start <= b.start; });
+      auto const end =
+          std::partition_point(all.begin(), all.end(), [&](std::size_t s) { return at(s).start <= b.start; });
       for (auto k = end; k != all.begin();) {
         span const& a = at(*--k);
-        if (best.span != none && a.end < best.end) break;          // spans of a lane do not overlap
+        if (best.span != none && a.end < best.end) break;  // spans of a lane do not overlap
         if (!known(a) || a.task >= b.task) continue;
         chain_cause const why = link_between(a, b);
         if (why == chain_cause::first) continue;
@@ -179,7 +181,7 @@ struct chain_part {
   int tasks = 0;
 };
 struct chain_summary {
-  double computing = 0, communicating = 0, waiting = 0;   // seconds; together the chain's end
+  double computing = 0, communicating = 0, waiting = 0;  // seconds; together the chain's end
   std::vector<chain_part> parts;
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/report/tasks.hpp>
 #include <utility>
 #include <vector>
-#include <tensorpar/report/tasks.hpp>
 
 namespace tensorpar::report {
 

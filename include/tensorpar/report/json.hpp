@@ -31,6 +31,7 @@ inline core::json to_json(plan_summary const& s) {
     x["op"] = o.op;
     x["sharding"] = o.sharding;
     x["devices"] = o.devices;
+    x["saves"] = choice_words(o.choice);
     x["compute_s"] = o.compute;
     x["move_s"] = o.move;
     x["bytes"] = o.sent();
@@ -43,6 +44,7 @@ inline core::json to_json(plan_summary const& s) {
   r["numbers"] = s.numbers;
   r["devices"] = s.devices.size();
   r["micro_batches"] = s.micro_batches;
+  r["settings"] = settings_text(s);
   r["reduction"] = s.summed ? "sum" : "mean";
   r["ordered"] = s.ordered;
   r["predicted_step_s"] = s.seconds;

@@ -11,6 +11,7 @@
 #include <tensorpar/op/kinds/contraction.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/core/scratch.hpp>
+#include <tensorpar/report/choices.hpp>
 #include <tensorpar/report/exposed_communication.hpp>
 #include <tensorpar/report/units.hpp>
 #include <tensorpar/simulate/throughput.hpp>
@@ -22,6 +23,7 @@ struct operator_summary {
   int node = -1;
   std::string name, op, sharding;
   std::vector<int> devices;
+  operator_choice choice = {};
   double compute = 0, move = 0;            // seconds, the busiest device's
   std::array<double, move_kinds> bytes{};  // sent by all devices together
   double sent() const {
@@ -37,7 +39,7 @@ struct device_summary {
 struct plan_summary {
   std::string name, model, cluster;
   std::string numbers;                 // number format, bytes of a number, FLOP/s of the devices, in words
-  int micro_batches = 1;
+  int micro_batches = 1;               // of a pipeline those of the stage that has most
   bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
   int prefetch = 0;                    // collectives start so many operators ahead
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
@@ -208,6 +210,8 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.cluster = p.cluster.name;
   s.numbers = precision_text(p.cluster, p.precision);
   s.micro_batches = p.micro_batches;
+  for (int v = 0; v < t.forward_nodes; ++v)
+    s.micro_batches = std::max(s.micro_batches, g.node(v).micro_batches);
   s.summed = t.reduction == loss_reduction::sum;
   s.ordered = !p.node_order.empty();
   s.scratch =
@@ -223,7 +227,8 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     s.devices[d].peak = d < q.arena.size() ? q.arena[d] : 0;
     s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
   }
-  for (int v = 0; v < t.forward_nodes && v < static_cast<int>(p.nodes.size()); ++v) {
+  std::vector<operator_choice> const choices = choices_of(t, p, q);
+  for (int v = 0; v < static_cast<int>(choices.size()); ++v) {
     ir::sharding const& x = p.nodes[idx(v)].sharding;
     operator_summary o;
     o.node = v;
@@ -231,6 +236,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     o.op = op_text(g.node(v).op);
     o.sharding = sharding_text(g, v, x);
     o.devices = sharding_devices(x);
+    o.choice = choices[idx(v)];
     s.operators.push_back(std::move(o));
   }
   auto slot = [&](int task) -> operator_summary* {

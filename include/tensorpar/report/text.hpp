@@ -31,6 +31,38 @@ inline std::string memory_lines(plan_summary const& s) {
 
 }  // namespace detail
 
+/// "collectives start 2 operators ahead"; where they are needed for 0.
+inline std::string prefetch_text(int ahead) {
+  if (ahead == 0) return "collectives start where they are needed";
+  return "collectives start " + std::to_string(ahead) + (ahead == 1 ? " operator ahead" : " operators ahead");
+}
+/// What no plan is below, of which plans that is said, and how far this one is above it; "" without a bound.
+inline std::string bound_text(plan_summary const& s) {
+  if (s.bound <= 0 || (!s.of_steps && s.cost <= 0)) return "";
+  std::string const gap = " (gap " + gap_text(s.cost, s.bound) + ")";
+  if (s.of_steps)
+    return "no step whose operators run on all these devices or on the first alone is below " +
+           seconds_text(s.bound) + ", whatever overlaps" + gap;
+  return "the search's estimate, without overlap: " + seconds_text(s.cost) +
+         "; no plan of its space, on these devices or the parts of them that it looked at, is below " +
+         seconds_text(s.bound) + gap;
+}
+/// Settings besides shardings: "4 micro-batches, collectives start 2 operators ahead, 12 operators computed
+/// again, ZeRO at 8 operators". O(operators).
+inline std::string settings_text(plan_summary const& s) {
+  int again = 0, zero = 0;
+  for (operator_summary const& o : s.operators) {
+    again += o.choice.recomputed;
+    zero += o.choice.zero != ir::zero_stage::none;
+  }
+  auto const operators = [](int n) { return std::to_string(n) + (n == 1 ? " operator" : " operators"); };
+  std::string r = std::to_string(s.micro_batches) + " micro-batch" + (s.micro_batches == 1 ? "" : "es");
+  r += ", " + prefetch_text(s.prefetch);
+  if (again) r += ", " + operators(again) + " computed again";
+  if (zero) r += ", ZeRO at " + operators(zero);
+  return r;
+}
+
 /// Several lines: predicted step time and the search's bound, what dominated, how every operator is sharded
 /// and what that costs, bytes per kind of collective, peak memory per device.
 inline std::string explain(plan_summary const& s) {
@@ -39,20 +71,12 @@ inline std::string explain(plan_summary const& s) {
   if (!s.cluster.empty()) r += " (" + s.cluster + ")";
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
   if (s.summed) r += ", the loss is a sum over samples";
-  if (s.prefetch)
-    r += ", collectives start " + std::to_string(s.prefetch) +
-         (s.prefetch == 1 ? " operator ahead" : " operators ahead");
+  if (s.prefetch) r += ", " + prefetch_text(s.prefetch);
   if (s.ordered) r += ", operators in the plan's own order";
   if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
-  if (s.bound > 0 && s.of_steps)
-    r += "\n  no step whose operators run on all these devices or on the first alone is below " +
-         seconds_text(s.bound) + ", whatever overlaps (gap " + gap_text(s.cost, s.bound) + ")";
-  else if (s.bound > 0 && s.cost > 0)
-    r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +
-         "; no plan of its space, on these devices or " + "the parts of them that it looked at, is below " +
-         seconds_text(s.bound) + " (gap " + gap_text(s.cost, s.bound) + ")";
+  if (std::string const bound = bound_text(s); !bound.empty()) r += "\n  " + bound;
   r += "\n  dominated by " + s.dominated + "\n  sharding\n";
   std::vector<detail::alike> const lines = detail::joined(
       s.operators, s.operators.size() > explain_lines,
