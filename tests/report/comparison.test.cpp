@@ -112,3 +112,21 @@ TEST_CASE("joined groups are a partition in order of first members") {
     CHECK(report::detail::joined(all, false, [](std::size_t, std::size_t) { return true; }).size() == all.size());
   }
 }
+
+TEST_CASE("rivals in rows: who has no step or no plan says so") {
+  auto const rows = report::rival_rows({"ours", "x", 2, 1024, 0, ""}, {{"slow", "y", 3, 512, 0, "slower"},
+                                                                         {"big", "", 1, 4096, 2048, ""},
+                                                                         {"none", "", 0, 0, 0, "refused"}});
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[1] == std::vector<std::string>{"ours", "x", "2.00 s", "-", "1.00 KiB", "fits", ""});
+  CHECK(rows[2] == std::vector<std::string>{"slow", "y", "3.00 s", "1.50x", "512 B", "fits", "slower"});
+  CHECK(rows[3] == std::vector<std::string>{"big", "", "1.00 s", "0.50x", "4.00 KiB", "lacks 2.00 KiB", ""});
+  CHECK(rows[4] == std::vector<std::string>{"none", "", "-", "-", "-", "-", "refused"});
+  report::plan_summary a, b;
+  a.seconds = 1, b.seconds = 2, b.name = "b";
+  b.devices = {{0, 0, 100, 80}};
+  report::rival const r = report::rival_of(a, b);
+  CHECK(r.name == "b");
+  CHECK(r.lacks == 20);
+  CHECK(r.reason == "b does not fit (a device lacks 20 B), and takes 1.00 s more");
+}

@@ -5,7 +5,6 @@
 #include <report/report_subject.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/program/send_early.hpp>
-#include <tensorpar/report/page/data.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
@@ -75,10 +74,6 @@ TEST_CASE("an exchange in two halves is one reshard") {
     CHECK(halves.times == whole.times);
     for (std::size_t o = 0; o < whole.operators.size(); ++o) CHECK(halves.operators[o].bytes == whole.operators[o].bytes);
     for (std::size_t d = 0; d < whole.devices.size(); ++d) CHECK(halves.devices[d].compute == doctest::Approx(whole.devices[d].compute));
-    core::json const data = report::detail::report_data(t, halves, early, {}, {});
-    int moves = 0;
-    for (core::json const& x : data["tasks"]) moves += x[1] == 3;
-    CHECK(moves >= split);
   }
 }
 

@@ -1,7 +1,7 @@
 // tensorpar/report/comparison.hpp - plans side by side, and which operators make the difference
 #pragma once
 #include <cmath>
-#include <tensorpar/report/alike.hpp>
+#include <tensorpar/report/text.hpp>
 
 namespace tensorpar::report {
 
@@ -89,6 +89,39 @@ inline std::string reasons(std::vector<plan_summary> const& all) {
     for (std::size_t i = 0; i < lines.size(); ++i) r += (i ? "      " : "  ") + lines[i] + "\n";
   }
   return r;
+}
+
+/// A plan that another is compared with, as its planner tells it.
+struct rival {
+  std::string name, settings;    // settings in words: "tensor 8, data 8, 4 micro-batches"
+  double seconds = 0;            // of its step; 0: it has none
+  i64 peak = 0, lacks = 0;       // bytes of the fullest device; how many a device lacks at most, 0: it fits
+  std::string reason;            // why it lost, in a sentence
+};
+/// Another plan of the same graph, told as a rival.
+inline rival rival_of(plan_summary const& chosen, plan_summary const& other) {
+  return {other.name, settings_text(other), other.seconds, other.peak(), std::max<i64>(0, other.lacks()),
+          why_not(chosen, other).front()};
+}
+/// A heading, the plan itself and its rivals: name, settings, step, step relative to the plan's, memory of
+/// the fullest device, whether it fits, and the reason. O(rivals).
+inline std::vector<std::vector<std::string>> rival_rows(rival const& chosen,
+                                                        std::vector<rival> const& rivals) {
+  std::vector<std::vector<std::string>> rows{
+      {"plan", "settings", "step", "relative", "peak memory", "fits", "why not"}};
+  auto const add = [&](rival const& x, bool first) {
+    bool const timed = x.seconds > 0, compared = timed && chosen.seconds > 0 && !first;
+    rows.push_back({x.name, x.settings, timed ? seconds_text(x.seconds) : "-",
+                    compared ? detail::printed("%.2f", x.seconds / chosen.seconds) + "x" : "-",
+                    x.peak > 0 ? bytes_text(static_cast<double>(x.peak)) : "-",
+                    x.lacks > 0  ? "lacks " + bytes_text(static_cast<double>(x.lacks))
+                    : x.peak > 0 ? "fits"
+                                 : "-",
+                    x.reason});
+  };
+  add(chosen, true);
+  for (rival const& x : rivals) add(x, false);
+  return rows;
 }
 
 }  // namespace tensorpar::report

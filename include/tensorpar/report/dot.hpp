@@ -25,10 +25,10 @@ inline char const* device_colour(int d) {
 }
 /// The colour of a parallel operator's kind.
 inline char const* parallel_colour(op::any_op const& op) {
-  if (op.is<parallel::partition>()) return "#4c8bf5";
-  if (op.is<parallel::combine>()) return "#9b6bdf";
-  if (op.is<parallel::reduce>()) return "#e8973a";
-  return "#2fa36b";
+  if (op.is<parallel::partition>()) return "#2f6fde";
+  if (op.is<parallel::combine>()) return "#8a55d7";
+  if (op.is<parallel::reduce>()) return "#b9630f";
+  return "#1f8a57";
 }
 }  // namespace detail
 

@@ -2,7 +2,8 @@
 #include <tensorpar/report/page/data.hpp>
 #include <doctest/doctest.h>
 
-#include <report/report_subject.hpp>
+#include <report/page/page_subject.hpp>
+#include <tensorpar/program/send_early.hpp>
 
 using namespace tensorpar;
 
@@ -54,14 +55,32 @@ TEST_CASE("memory from lifetimes ends with what persists and never exceeds the a
 
 TEST_CASE("all of it, and nothing that could end the script element") {
   tests::report_subject const s = tests::report_of(tests::hostile_names(9), 2, 1);
-  report::plan_summary const sum = report::summary_of("plan", s.t, s.p, s.q, s.predicted);
-  core::json const j = report::detail::report_data(s.t, sum, s.q, s.predicted, {{"measured </script>", s.measured}});
+  tests::page_subject const x(s);
+  core::json const j = report::detail::report_data(s.t, x.parts(), s.q, s.predicted, {{"measured </script>", s.measured}});
   CHECK(j["tasks"].size() == s.q.tasks.size());
-  CHECK(j["operators"].size() == sum.operators.size());
+  CHECK(j["operators"].size() == x.summary.operators.size());
   CHECK(j["timelines"].size() == 2);
-  CHECK(j["colours"].size() == sum.devices.size());
-  CHECK(j["peaks"].size() == sum.devices.size());
+  CHECK(j["groupOf"].size() == x.summary.devices.size());
+  CHECK(j["chain"].size() == 2 * x.chain.size());
+  CHECK(j["peaks"].size() == x.summary.devices.size());
   std::string const text = report::detail::script_json(j);
   CHECK(text.find('<') == text.npos);
   CHECK(core::parse_json(text, "page") == j);
+}
+
+TEST_CASE("both halves of an exchange are drawn as moves") {
+  computation_graph const g = tests::residual_mlp();
+  training_graph const t = differentiate(g, {});
+  plan p = tests::serial_plan(g);
+  p.cluster = tests::devices(2);
+  for (int v = g.node_count() / 2; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].sharding = {1, {}};
+  program q = unroll(t, p);
+  passes::send_early(q);
+  tests::page_subject const x(t, p, q, {});
+  core::json const data = report::detail::report_data(t, x.parts(), q, {}, {});
+  int split = 0, moves = 0;
+  for (task const& k : q.tasks) split += k.kind == task_kind::send || k.kind == task_kind::receive;
+  for (core::json const& k : data["tasks"]) moves += k[1] == 3;
+  CHECK(split >= 4);                                       // there and back
+  CHECK(moves >= split);
 }

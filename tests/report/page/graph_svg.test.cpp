@@ -2,8 +2,10 @@
 #include <tensorpar/report/page/graph_svg.hpp>
 #include <doctest/doctest.h>
 
-#include <report/report_subject.hpp>
+#include <report/page/page_subject.hpp>
 #include <stack>
+#include <support/small_graphs.hpp>
+#include <tensorpar/op/operators.hpp>
 
 using namespace tensorpar;
 
@@ -32,39 +34,19 @@ bool balanced(std::string const& s) {
 }
 }  // namespace
 
-TEST_CASE("text that may stand in elements and attributes") {
-  CHECK(report::html_text("a<b>&\"c'\n") == "a&lt;b&gt;&amp;&quot;c&#39; ");
-  CHECK(report::html_text("\xc2\xb7") == "\xc2\xb7");
-}
-
-TEST_CASE("stripes show the devices that are used") {
-  using report::detail::device_stripe;
-  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "class=\"seg d") == 2);
-  CHECK(count(report::detail::device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
-  CHECK(count(report::detail::device_stripe({0, 7}, 12, 0, 0, 100), "seg off") == 2);           // the six between are one
-  CHECK(count(report::detail::device_stripe({}, 12, 0, 0, 100), "<rect") == 1);
-  std::string const many = report::detail::device_stripe({0, 1, 2, 7, 9, 10}, 32, 0, 0, 100);   // three runs on a bar
-  CHECK(count(many, "seg many") == 3);
-  CHECK(count(many, "seg off") == 1);
-  std::set<std::string> colours;
-  for (int d = 0; d < 8; ++d) colours.insert(report::detail::palette(d, 8));
-  CHECK(colours.size() == 8);
-  for (int devices : {1, 8, 16}) {                                                  // every segment has a colour
-    std::string const said = report::detail::device_colours(devices);
-    CHECK(count(said, "{fill:") == static_cast<std::size_t>(devices));
-    for (int d = 0; d < devices; ++d)
-      CHECK(said.find(".d" + std::to_string(d) + "{fill:" + report::detail::palette(d, devices) + "}") != said.npos);
-  }
-  CHECK(report::detail::box_title("linear2", "linear") == "linear2");
-  CHECK(report::detail::box_title("", "linear") == "linear");
-  CHECK(report::detail::box_title("head", "linear").ends_with("linear"));
+TEST_CASE("titles do not say the kind twice") {
+  CHECK(report::detail::box_title("relu3", "relu") == "relu3");
+  CHECK(report::detail::box_title("", "relu") == "relu");
+  CHECK(report::detail::box_title("act", "relu") == "act  \xc2\xb7  relu");
+  CHECK(report::detail::box_title("relu_a", "relu") == "relu_a  \xc2\xb7  relu");
 }
 
 TEST_CASE("whole graphs") {
   for (computation_graph const& g : {tests::residual_mlp(), tests::small_cnn(), tests::hostile_names(12)}) {
     tests::report_subject const s = tests::report_of(g, 4, 1);
-    report::plan_summary const sum = report::summary_of("plan", s.t, s.p, s.q, s.predicted);
-    std::string const svg = report::graph_svg(s.t.graph, s.t.forward_nodes, sum);
+    tests::page_subject const of(s);
+    auto const drawn = [&](int open) { return report::graph_svg(s.t.graph, s.t.forward_nodes, of.summary, of.groups, of.folds, open); };
+    std::string const svg = drawn(report::folding::all_folds);
     CHECK(balanced(svg));
     CHECK(count(svg, "<g class=\"op\"") == static_cast<std::size_t>(s.t.forward_nodes));
     std::set<int> inputs;
@@ -73,6 +55,34 @@ TEST_CASE("whole graphs") {
         if (s.t.graph.value(x).role == value_role::input) inputs.insert(x);
     CHECK(count(svg, "<g class=\"input\"") == inputs.size());
     for (int v = 0; v < s.t.forward_nodes; ++v) CHECK(count(svg, "data-node=\"" + std::to_string(v) + "\"") == 1);
-    CHECK(svg == report::graph_svg(s.t.graph, s.t.forward_nodes, sum));
+    CHECK(svg == drawn(report::folding::all_folds));
   }
+}
+
+TEST_CASE("a fold is drawn once with its number, opened as a whole, and joined to its neighbours") {
+  computation_graph g;
+  int v = g.add_input("x", {8, 16});
+  for (int r = 0; r < 32; ++r) {
+    int const from = v;
+    v = tests::out(g, g.add(relu{}, {v}, "a" + std::to_string(r)));
+    v = tests::out(g, g.add(add{}, {v, from}, "b" + std::to_string(r)));
+  }
+  int const w = g.add_parameter("w", {16, 16}, tensorpar::op::init::normal_02), y = g.add_input("y", {8, 16});
+  v = tests::out(g, g.add(contraction("bi,io->bo"), {v, w}, "head"));
+  g.add_output("loss", tests::out(g, g.add(mean_squared_error{}, {v, y}, "loss")));
+  tests::report_subject const s = tests::report_of(g, 1, 1);
+  tests::page_subject const x(s);
+  REQUIRE(x.folds.folds == std::vector<report::fold>{{0, 2, 32}});
+  auto const drawn = [&](int open) { return report::graph_svg(s.t.graph, s.t.forward_nodes, x.summary, x.groups, x.folds, open); };
+  std::string const closed = drawn(-1), open = drawn(0);
+  CHECK(balanced(closed));
+  CHECK(balanced(open));
+  CHECK(count(closed, "<g class=\"op\"") == 4);
+  CHECK(count(closed, "\xc3\x97 32<") == 2);
+  CHECK(count(closed, "aria-expanded=\"false\"") == 2);
+  CHECK(count(closed, "<path ") == 6);               // x to a and b, a to b, b to head, head to loss, y
+  CHECK(count(open, "<g class=\"op\"") == 66);
+  CHECK(count(open, "aria-expanded=\"true\"") == 1);  // at the first of its operators
+  CHECK(count(open, "\xe2\x88\x92 fold<") == 1);
+  CHECK(open == drawn(report::folding::all_folds));
 }

@@ -20,6 +20,11 @@ std::size_t count(std::string const& text, std::string const& what) {
   for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
   return n;
 }
+std::string drawn(planned_step const& s, tensorpar::ir::parallel_graph const& q) {
+  tensorpar::report::plan_summary const sum = tensorpar::report::summary_of("", s.graph, s.plan, s.program, {});
+  return tensorpar::report::parallel_svg(q, tensorpar::report::device_groups_of(sum, s.plan.cluster.device),
+                                         tensorpar::report::fold_parallel(q));
+}
 template <class Op> int number(tensorpar::ir::parallel_graph const& p) {
   int n = 0;
   for (graph_node const& x : p.graph.nodes) n += x.op.is<Op>();
@@ -43,7 +48,7 @@ TEST_CASE("columns, then rows: weights are partitioned, what is summed is reduce
   CHECK(tensorpar::ir::problems(q).empty());
   CHECK(number<parallel::partition>(q) >= 2);
   CHECK(number<parallel::reduce>(q) == 1);
-  std::string const svg = tensorpar::report::parallel_svg(q), dot = tensorpar::report::to_dot(q);
+  std::string const svg = drawn(s, q), dot = tensorpar::report::to_dot(q);
   int const parallel_ones = q.graph.node_count() - 3;
   CHECK(count(svg, "class=\"pill\"") == static_cast<std::size_t>(parallel_ones));
   CHECK(count(svg, "class=\"card\"") == 3);
@@ -51,6 +56,8 @@ TEST_CASE("columns, then rows: weights are partitioned, what is summed is reduce
   CHECK(count(dot, "fontcolor=white") == static_cast<std::size_t>(parallel_ones));
   CHECK(svg.find("reduce{degree=2}") != svg.npos);
   CHECK(dot.find("reduce{degree=2}") != dot.npos);
+  CHECK(svg.find(">reduce / 2<") != svg.npos);
+  CHECK(tensorpar::report::detail::pill_text(parallel::partition{1, 4}) == "partition axis 1 / 4");
 }
 
 TEST_CASE("plans of every kind have a valid parallel graph, and their page shows it") {
@@ -65,6 +72,10 @@ TEST_CASE("plans of every kind have a valid parallel graph, and their page shows
     CHECK(tensorpar::ir::problems(q) == std::vector<std::string>{});
     std::string const page = tensorpar::report::html_report(s.graph, s.plan, s.program,
                                                             simulate(s.program, p.cluster, tensorpar::cost::analytical{}));
-    CHECK((page.find("Parallel computation graph") != page.npos) == (s.graph.forward_nodes <= 200));
+    std::string const svg = drawn(s, q);
+    CHECK(page.find(svg) != page.npos);
+    std::vector<int> const times = tensorpar::report::fold_parallel(q).times;
+    CHECK(count(svg, "class=\"card\"") + count(svg, "class=\"pill\"") ==
+          times.size() - static_cast<std::size_t>(std::count(times.begin(), times.end(), 0)));
   }
 }

@@ -3,7 +3,7 @@
 #include <tensorpar/report/page/timelines.hpp>
 #include <doctest/doctest.h>
 
-#include <report/report_subject.hpp>
+#include <report/page/page_subject.hpp>
 #include <set>
 #include <tensorpar/report/page/html.hpp>
 
@@ -28,7 +28,8 @@ TEST_CASE("elements that the script looks for are in the page, values that it re
   auto const ids = after(script, "$('", letters);
   CHECK(ids.size() > 10);
   for (std::string const& id : ids) CHECK_MESSAGE(page.find("id=\"" + id + "\"") != page.npos, id);
-  core::json const data = report::detail::report_data(s.t, report::summary_of("plan", s.t, s.p, s.q, s.predicted), s.q, s.predicted, {});
+  tests::page_subject const x(s);
+  core::json const data = report::detail::report_data(s.t, x.parts(), s.q, s.predicted, {});
   auto const keys = after(script, " data.", letters);
   CHECK(keys.size() > 3);
   for (std::string const& key : keys) CHECK_MESSAGE(data.contains(key), key);

@@ -3,7 +3,9 @@
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/report/page/graph_svg.hpp>
+#include <tensorpar/report/critical_chain.hpp>
+#include <tensorpar/report/page/device_groups.hpp>
+#include <tensorpar/report/page/folds.hpp>
 
 namespace tensorpar::report {
 
@@ -83,54 +85,95 @@ inline core::json memory_json(std::vector<memory_sample> const& samples, int dev
   return r;
 }
 
+/// Name, colour and devices of every group.
+inline core::json groups_json(device_groups const& all) {
+  core::json r = core::json::array();
+  for (int g = 0; g < all.size(); ++g) {
+    core::json x = core::json::object();
+    x["name"] = all.size() > 1 ? group_name(g) : "";
+    x["colour"] = "group-" + std::to_string(g);
+    x["text"] = group_text(all, g);
+    r.push_back(std::move(x));
+  }
+  return r;
+}
+/// An operator; what is nothing is left out, for there may be ten thousand.
+inline core::json operator_json(computation_graph const& g, operator_summary const& o, i64 scalar_bytes,
+                                device_groups const& groups, folding const& folds) {
+  graph_node const& n = g.node(o.node);
+  core::json x = core::json::object(), bytes = core::json::object();
+  for (int k = 0; k < move_kinds; ++k)
+    if (double const b = o.bytes[idx(k)]; b > 0)
+      bytes[move_text(static_cast<ir::reshard_kind>(k))] = std::llround(b);
+  i64 parameters = 0;
+  for (int v : n.in)
+    if (g.value(v).role == value_role::parameter)
+      parameters = core::saturating_add(
+          parameters, core::saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, scalar_bytes)));
+  auto const v = idx(o.node);
+  x["node"] = o.node;
+  x["name"] = o.name;
+  x["op"] = o.op;
+  x["shape"] = n.out.empty() ? "" : op::spell(g.type(n.out[0]));
+  x["sharding"] = o.sharding;
+  x["groups"] = groups.among(o.devices);
+  x["devices"] = devices_text(o.devices);
+  x["count"] = o.devices.size();
+  x["compute"] = nanoseconds(o.compute);
+  x["move"] = nanoseconds(o.move);
+  if (core::json choice = choice_words(o.choice); !choice.empty()) x["saves"] = std::move(choice);
+  if (!bytes.empty()) x["bytes"] = std::move(bytes);
+  if (o.sent() > 0) x["sent"] = std::llround(o.sent());
+  if (parameters > 0) x["parameters"] = parameters;
+  if (folds.fold_of[v] >= 0) {
+    x["fold"] = folds.fold_of[v];
+    x["shown"] = folds.shown[v];
+  }
+  return x;
+}
+/// The chain as task, device, task, device, ...: the script marks its spans.
+inline core::json chain_json(std::vector<chain_link> const& chain, timeline const& t) {
+  core::json r = core::json::array();
+  for (chain_link const& l : chain) {
+    r.push_back(t.spans[l.span].task);
+    r.push_back(t.spans[l.span].device);
+  }
+  return r;
+}
+
+/// What a page is made from, besides graph and program.
+struct page_parts {
+  plan_summary const& summary;
+  device_groups const& groups;
+  folding const& folds;
+  std::vector<chain_link> const& chain;
+};
 /// What the script needs. Names of tasks stand once, spans refer to them by number.
-inline core::json report_data(training_graph const& t, plan_summary const& s, program const& q,
-                        timeline const& predicted, std::vector<named_timeline> const& others) {
+inline core::json report_data(training_graph const& t, page_parts const& parts, program const& q,
+                              timeline const& predicted, std::vector<named_timeline> const& others) {
   computation_graph const& g = t.graph;
   core::json r = core::json::object(), tasks = core::json::array(), operators = core::json::array(),
-      peaks = core::json::array(), colours = core::json::array(), lines = core::json::array();
-  int const devices = static_cast<int>(s.devices.size());
-  for (int d = 0; d < devices; ++d) {
-    colours.push_back(palette(d, devices));
-    peaks.push_back(s.devices[idx(d)].peak);
-  }
+             peaks = core::json::array(), folds = core::json::array(), lines = core::json::array();
+  int const devices = static_cast<int>(parts.summary.devices.size());
+  for (device_summary const& d : parts.summary.devices) peaks.push_back(d.peak);
   for (task const& x : q.tasks) {
     bool const known = x.node >= 0 && x.node < g.node_count();
     int const phase = x.kind != task_kind::compute ? 3 : known ? static_cast<int>(g.node(x.node).phase) : 0;
     tasks.push_back({x.name, phase, int{served(g, x)}});
   }
-  for (operator_summary const& o : s.operators) {
-    graph_node const& n = g.node(o.node);
-    core::json x = core::json::object(), bytes = core::json::object();
-    for (int k = 0; k < move_kinds; ++k)
-      if (double const b = o.bytes[idx(k)]; b > 0)
-        bytes[move_text(static_cast<ir::reshard_kind>(k))] = std::llround(b);
-    i64 parameters = 0;
-    for (int v : n.in)
-      if (g.value(v).role == value_role::parameter)
-        parameters = core::saturating_add(
-            parameters, core::saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
-    x["node"] = o.node;
-    x["name"] = o.name;
-    x["op"] = o.op;
-    x["shape"] = n.out.empty() ? "" : op::spell(g.type(n.out[0]));
-    x["sharding"] = o.sharding;
-    x["devices"] = o.devices;
-    x["deviceText"] = devices_text(o.devices);
-    x["compute"] = nanoseconds(o.compute);
-    x["move"] = nanoseconds(o.move);
-    x["sent"] = std::llround(o.sent());
-    x["bytes"] = std::move(bytes);
-    x["parameters"] = parameters;
-    operators.push_back(std::move(x));
-  }
+  for (operator_summary const& o : parts.summary.operators)
+    operators.push_back(operator_json(g, o, q.scalar_bytes, parts.groups, parts.folds));
+  for (fold const& f : parts.folds.folds) folds.push_back({f.first, f.unit, f.times});
   lines.push_back(timeline_json("predicted", predicted));
   for (named_timeline const& x : others) lines.push_back(timeline_json(x.name, x.time));
   std::vector<memory_sample> const samples =
       predicted.memory.empty() ? memory_over_time(q, predicted) : predicted.memory;
-  r["colours"] = std::move(colours);
+  r["groups"] = groups_json(parts.groups);
+  r["groupOf"] = parts.groups.of;
   r["operators"] = std::move(operators);
+  r["folds"] = std::move(folds);
   r["tasks"] = std::move(tasks);
+  r["chain"] = chain_json(parts.chain, predicted);
   r["timelines"] = std::move(lines);
   r["memory"] = memory_json(samples, devices);
   r["memoryEnd"] = nanoseconds(predicted.seconds);

@@ -31,65 +31,107 @@ inline ir::parallel_graph parallel_graph_of(training_graph const& t, plan const&
   return ir::parallelize(detail::forward_of(t), shardings);
 }
 
-/// Operators as cards, parallel operators as coloured pills, inputs and parameters as dashed ones. O(layout).
-inline std::string parallel_svg(ir::parallel_graph const& p) {
-  using detail::short_number;
+/// Folds of a parallel computation graph: as those of its operators (page/folds.hpp), parallel operators with
+/// those that they serve. O(nodes * period).
+inline folding fold_parallel(ir::parallel_graph const& p) {
+  std::map<std::string, int> number;
+  std::vector<int> keys, places;
+  for (int v = 0; v < p.graph.node_count(); ++v) {
+    graph_node const& n = p.graph.node(v);
+    std::string key = detail::without_seed(op::spell(n.op)) + "|" + std::to_string(n.block) + "|" +
+                      devices_text(sharding_devices(p.meshes[idx(v)]));
+    for (int x : n.in) key += "|" + ir::spell(p.shapes[idx(x)]);
+    for (int y : n.out) key += ">" + ir::spell(p.shapes[idx(y)]);
+    keys.push_back(number.insert({key, static_cast<int>(number.size())}).first->second);
+    places.push_back(place_of(n));
+  }
+  return fold_alike(keys, places);
+}
+
+namespace detail {
+
+/// "partition axis 0 / 8", "replicate / 8": short enough for a pill.
+inline std::string pill_text(op::any_op const& op) {
+  std::string r = op::spell(op);
+  for (auto const& [from, to] :
+       {std::pair{"{dim=", " axis "}, {"{degree=", " / "}, {",degree=", " / "}, {"}", ""}})
+    if (std::size_t const at = r.find(from); at != r.npos) r.replace(at, std::string_view(from).size(), to);
+  return r;
+}
+/// A card of an operator with the groups of its devices, a pill of a parallel one, or a pill of an input.
+inline std::string parallel_box(drawn_node const& b, std::string const& cls, std::string const& colour,
+                                std::string const& title, std::string const& text,
+                                std::string const& inside = "") {
+  return "<g class=\"" + cls + "\"><title>" + html_text(title) + "</title>" +
+         rounded("", b.x - b.width / 2, b.y, b.width, b.height,
+                 static_cast<int>(b.height) / (cls == "card" ? 5 : 2),
+                 colour.empty() ? "" : " style=\"fill:" + colour + "\"") +
+         svg_text("", b.x, b.y + (cls == "card" ? 19 : b.height / 2 + 4), shortened(text, 24)) + inside +
+         "</g>\n";
+}
+
+}  // namespace detail
+
+/// Operators as cards with the groups of their devices, parallel operators as coloured pills, inputs and
+/// parameters as dashed ones. What repeats is drawn once, with the number of repetitions. Precondition:
+/// `folds` is `fold_parallel` of the graph. O(layout).
+inline std::string parallel_svg(ir::parallel_graph const& p, device_groups const& groups,
+                                folding const& folds) {
   computation_graph const& g = p.graph;
+  detail::shown_edges shown(folds, -1);
   std::vector<std::pair<double, double>> sizes;
-  for (graph_node const& n : g.nodes)
-    sizes.push_back(is_parallel(n.op) ? std::pair{150.0, 24.0} : std::pair{170.0, 34.0});
-  std::vector<std::pair<int, int>> edges;
-  std::vector<int> sources;
+  std::vector<int> nodes, sources, box_of(idx(g.node_count()), -1);
+  for (int v = 0; v < g.node_count(); ++v)
+    if (shown.shown(v) == v) {
+      box_of[idx(v)] = static_cast<int>(nodes.size());
+      nodes.push_back(v);
+      sizes.push_back(is_parallel(g.node(v).op) ? std::pair{172.0, 24.0} : std::pair{170.0, 38.0});
+    }
   std::map<int, int> source_of;
   for (int v = 0; v < g.node_count(); ++v)
     for (int x : g.node(v).in) {
-      int from = g.value(x).producer;
-      if (from < 0) {
-        auto const [it, fresh] = source_of.insert({x, static_cast<int>(sizes.size())});
+      int const from = g.value(x).producer;
+      if (from >= 0) {
+        shown.add(shown.shown(from), from, v);
+      } else if (shown.shown(v) == v) {  // weights of what is hidden are hidden, too
+        auto const [it, fresh] = source_of.insert({x, g.node_count() + static_cast<int>(sources.size())});
         if (fresh) {
           sizes.push_back({std::min(180.0, 40 + 7.0 * static_cast<double>(g.value(x).name.size())), 24});
           sources.push_back(x);
         }
-        from = it->second;
+        shown.add(it->second, -1, v);
       }
-      edges.push_back({from, v});
     }
-  drawing const d = draw_layered(sizes, edges);
-  constexpr double margin = 14;
-  std::string r = "<svg id=\"parallel\" width=\"" + detail::short_number(d.width + 2 * margin)
-      + "\" height=\"" + detail::short_number(d.height + 2 * margin) + "\" viewBox=\""
-                      + detail::short_number(-margin) + " " +
-                  detail::short_number(-margin) + " " + detail::short_number(d.width + 2 * margin) + " " +
-                  detail::short_number(d.height + 2 * margin) +
-                  "\" role=\"img\" aria-label=\"parallel computation graph\">\n<g class=\"edges\">\n";
+  auto const box = [&](int v) {
+    return v < g.node_count() ? box_of[idx(v)] : static_cast<int>(nodes.size()) + v - g.node_count();
+  };
+  for (auto& [from, to] : shown.edges) from = box(from), to = box(to);
+  drawing const d = draw_layered(sizes, shown.edges);
+  std::string r = detail::svg_start("parallel", d, "parallel computation graph") + "<g class=\"edges\">\n";
   for (drawn_edge const& e : d.edges) r += detail::edge_path(e);
   r += "</g>\n";
-  auto const box = [&](drawn_node const& b, std::string const& cls, std::string const& colour,
-                       std::string const& title, std::string const& text) {
-    r += "<g class=\"" + cls + "\"><title>" + html_text(title) + "</title><rect x=\"" +
-         detail::short_number(b.x - b.width / 2) + "\" y=\"" + detail::short_number(b.y) + "\" width=\"" +
-         detail::short_number(b.width) + "\" height=\"" + detail::short_number(b.height) + "\" rx=\"" +
-         detail::short_number(b.height / (cls == "card" ? 5 : 2)) + "\"" +
-         (colour.empty() ? "" : " style=\"fill:" + colour + "\"") + "/><text x=\""
-             + detail::short_number(b.x) +
-         "\" y=\"" + detail::short_number(b.y + b.height / 2 + 4) + "\">" + html_text(shortened(text, 24)) +
-         "</text></g>\n";
-  };
-  for (int v = 0; v < g.node_count(); ++v) {
-    graph_node const& n = g.node(v);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    graph_node const& n = g.node(nodes[i]);
     std::string title = op::spell(n.op);
     for (int x : n.out) title += " -> " + ir::spell(p.shapes[idx(x)]);
-    drawn_node const& b = d.nodes[idx(v)];
+    drawn_node const& b = d.nodes[i];
+    int const times = folds.times[idx(nodes[i])];
+    std::string const many = times > 1 ? "  \xc3\x97 " + std::to_string(times) : "";
     if (is_parallel(n.op)) {
-      box(b, "pill", detail::parallel_colour(n.op), title, op::spell(n.op));
-    } else {
-      box(b, "card", "", title, detail::box_title(n.name, std::string(n.op.op->name)));
+      r += detail::parallel_box(b, "pill", detail::parallel_colour(n.op), title,
+                                detail::pill_text(n.op) + many);
+      continue;
     }
+    std::vector<int> const used = groups.among(sharding_devices(p.meshes[idx(nodes[i])]));
+    std::string const name = detail::box_title(n.name, std::string(n.op.op->name));
+    r += detail::parallel_box(
+        b, "card", "", title, shortened(name, many.empty() ? 24 : 16) + many,
+        detail::group_stripe(used, groups.size(), b.x - b.width / 2 + 10, b.y + 28, b.width - 20));
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     graph_value const& x = g.value(sources[i]);
-    box(d.nodes[idx(g.node_count()) + i], "input", "", x.name + " " + op::spell(x.type),
-        x.name);
+    r += detail::parallel_box(d.nodes[nodes.size() + i], "input", "", x.name + " " + op::spell(x.type),
+                              x.name);
   }
   return r + "</svg>\n";
 }

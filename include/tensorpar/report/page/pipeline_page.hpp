@@ -2,7 +2,8 @@
 // memory; needs no network
 #pragma once
 #include <tensorpar/core/index.hpp>
-#include <tensorpar/report/page/html.hpp>
+#include <tensorpar/report/page/device_groups.hpp>
+#include <tensorpar/report/page/head.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
 
 namespace tensorpar::report {
@@ -17,6 +18,11 @@ struct pipeline_view {
 };
 
 namespace detail {
+
+/// "A devices 0-3": letter and colour of a group are its number's, as on the page of a plan.
+inline std::string named_group(pipeline const& p, int group) {
+  return (p.groups.size() > 1 ? group_name(group) + " " : "") + group_text(p.groups[idx(group)]);
+}
 
 /// Stages in columns by depth, an arrow per edge.
 inline std::string stage_graph_svg(pipeline_view const& v) {
@@ -56,9 +62,9 @@ inline std::string stage_graph_svg(pipeline_view const& v) {
          "\" fill=\"var(--text)\" font-size=\"12\" font-weight=\"600\">stage " + std::to_string(s) +
          "</text><text x=\"" + std::to_string(x(s) + 10) + "\" y=\"" + std::to_string(y(s) + 36) +
          "\" fill=\"var(--soft)\" font-size=\"11\">" +
-         html_text(group_text(v.pipeline.groups[idx(q.group)]) + ", batch " +
-                   std::to_string(q.micro_batch)) +
-         "</text>\n";
+         html_text(named_group(v.pipeline, q.group) + ", batch " + std::to_string(q.micro_batch)) +
+         "</text><rect x=\"" + std::to_string(x(s) + w - 21) + "\" y=\"" + std::to_string(y(s) + 9) +
+         "\" width=\"11\" height=\"11\" rx=\"3\" style=\"fill:" + group_css(q.group) + "\"/>\n";
   }
   return r + "</svg>\n";
 }
@@ -66,7 +72,7 @@ inline std::string stage_graph_svg(pipeline_view const& v) {
 /// Groups down, time across; all views of a page share `seconds`, so that lengths can be compared.
 inline std::string passes_svg(pipeline_view const& v, double seconds) {
   require_passes(v.pipeline, v.run);
-  double const width = 1160, row = 26, left = 100;
+  double const width = 1160, row = 26, left = 130;
   std::string r = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
                   printed("%.0f", width + left + 10) + " " +
                   printed("%.0f", row * static_cast<double>(v.pipeline.groups.size()) + 8) +
@@ -75,9 +81,12 @@ inline std::string passes_svg(pipeline_view const& v, double seconds) {
   double const scale = seconds > 0 ? width / seconds : 0;
   for (std::size_t g = 0; g < v.pipeline.groups.size(); ++g) {
     double const top = 4 + row * static_cast<double>(g);
-    r += "<text x=\"0\" y=\"" + printed("%.0f", top + 16) + "\" fill=\"var(--soft)\" font-size=\"11\">" +
-         html_text(group_text(v.pipeline.groups[g])) + "</text><rect x=\"" + printed("%.0f", left) +
-         "\" y=\"" + printed("%.0f", top) + "\" width=\"" + printed("%.2f", v.run.makespan * scale) +
+    std::string const y = printed("%.0f", top);
+    r += "<rect x=\"0\" y=\"" + printed("%.0f", top + 6) + "\" width=\"9\" height=\"9\" rx=\"2\"" +
+         " style=\"fill:" + group_css(static_cast<int>(g)) + "\"/><text x=\"13\" y=\"" +
+         printed("%.0f", top + 15) + "\" fill=\"var(--soft)\" font-size=\"11\">" +
+         html_text(named_group(v.pipeline, static_cast<int>(g))) + "</text><rect x=\"" +
+         printed("%.0f", left) + "\" y=\"" + y + "\" width=\"" + printed("%.2f", v.run.makespan * scale) +
          "\" height=\"20\" fill=\"var(--off)\"/>\n";
     for (std::size_t i = 0; i < v.run.passes[g].size(); ++i) {
       pass_entry const& e = v.pipeline.schedule[g][i];
@@ -107,15 +116,12 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
   using namespace detail;
   double seconds = 0;
   for (pipeline_view const& v : all) seconds = std::max(seconds, v.run.makespan);
-  std::string r =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, "
-      "initial-scale=1\">\n<title>" +
-      html_text(title) + "</title>\n<style>" + detail::html_style +
-      "</style>\n<script>if (matchMedia('(prefers-color-scheme: dark)').matches) "
-      "document.documentElement.classList.add('dark')</script>\n"
-      "</head>\n<body>\n<main>\n<header><div><h1>" +
-      html_text(title) + "</h1></div></header>\n";
+  int groups = 0;
+  for (pipeline_view const& v : all) groups = std::max(groups, static_cast<int>(v.pipeline.groups.size()));
+  std::string r = page_start(title, group_style(groups)) +
+                  "<script>if (matchMedia('(prefers-color-scheme: dark)').matches) "
+                  "document.documentElement.classList.add('dark')</script>\n<header><div><h1>" +
+                  html_text(title) + "</h1></div></header>\n";
   for (pipeline_view const& v : all) {
     pipeline const& p = v.pipeline;
     detail::require_passes(p, v.run);
@@ -148,7 +154,7 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
     for (std::size_t s = 0; s < p.stages.size(); ++s) {
       pipeline_stage const& x = p.stages[s];
       r += "<tr><td>" + std::to_string(s) + "</td><td>" +
-           html_text(detail::group_text(p.groups[idx(x.group)])) + "</td><td class=\"n\">" +
+           swatch(group_css(x.group)) + html_text(named_group(p, x.group)) + "</td><td class=\"n\">" +
            std::to_string(x.micro_batch) + "</td><td class=\"n\">" +
            std::to_string(p.micro_batches(static_cast<int>(s))) + "</td><td class=\"n\">" +
            std::to_string(v.run.in_flight[s]) + "</td><td class=\"n\">" +

@@ -12,14 +12,20 @@ for (const t of data.timelines)
   t.lanes = t.rows.flatMap(([devices, text, ...both]) => both.map((flat, w) => {
     const spans = [];
     for (let i = 0; i < flat.length; i += 3) spans.push([flat[i], flat[i + 1], flat[i + 1] + flat[i + 2]]);
-    return { devices, text: label(text), talks: w, spans };
+    const groups = groupsOf(devices), names = groups.map(g => data.groups[g].name);
+    const letters = names.length > 3 ? names.slice(0, 2).join(' ') + ' \u2026' : names.join(' ');
+    return { devices, groups, letters, text: label(text), talks: w, spans };
   }).filter(l => l.spans.length));
 const runs = data.timelines.filter(t => t.lanes.length);
 const longest = Math.max(1, ...runs.map(t => t.seconds));
-const together = $('together');
+const together = $('together'), showChain = $('chain');
 together.checked = runs.length < 2 || Math.min(...runs.map(t => t.seconds)) * 4 > longest;
 let from = 0, to = 1, layout = [];
 const taskInfo = task => data.tasks[task] || ['', 3, -1];
+const onChain = new Map();                     // of the predicted step: task -> device
+for (let i = 0; i < data.chain.length; i += 2) onChain.set(data.chain[i], data.chain[i + 1]);
+const marked = (t, l, task) => t === data.timelines[0] && onChain.has(task) &&
+  l.devices.includes(onChain.get(task));
 const scale = t => (together.checked ? longest : t.seconds) * 1.01;
 function fitCanvas(c, height) {
   const ratio = devicePixelRatio || 1, width = c.parentElement.clientWidth;
@@ -68,13 +74,14 @@ function drawTimeline() {
     g.font = '11.5px system-ui, "DejaVu Sans", sans-serif';
     ticks(g, left, width - 10, b.top + axis + 4, a, z, b.bottom - 10);
     for (const l of b.lanes) {
-      const n = Math.min(4, l.devices.length);
+      const n = Math.min(4, l.groups.length);
       for (let i = 0; i < n; ++i) {
-        g.fillStyle = colour(l.devices[i]);
+        g.fillStyle = css(data.groups[l.groups[i]].colour);
         g.fillRect(12 + 12 * i / n, l.y + 3, 12 / n, 9);
       }
       g.fillStyle = soft;
-      const name = l.text.length > 17 ? l.text.slice(0, 16) + '\u2026' : l.text;
+      const long = (l.letters ? l.letters + ' ' : '') + l.text;
+      const name = long.length > 17 ? long.slice(0, 16) + '\u2026' : long;
       g.fillText(name + (l.talks ? ' \u21c4' : ''), 30, l.y + lane / 2);
     }
     g.save();
@@ -82,9 +89,13 @@ function drawTimeline() {
     for (const l of b.lanes) for (const [task, s, e] of l.spans) {
       if (e < a || s > z) continue;
       const x = left + (s - a) * px, wide = Math.max((e - s) * px, 0.6), ly = l.y, info = taskInfo(task);
-      g.globalAlpha = chosen < 0 || info[2] === chosen ? 1 : 0.22;
+      g.globalAlpha = chosen < 0 || standing(info[2]) === chosen ? 1 : 0.22;
       g.fillStyle = fills[info[1]];
       g.fillRect(x, ly, Math.max(wide - 0.5, 0.6), lane);
+      if (showChain.checked && marked(b.t, l, task)) {
+        g.fillStyle = text;
+        g.fillRect(x, ly + lane - 2, Math.max(wide, 0.6), 4);
+      }
       if (wide > 46) {
         const start = Math.max(x, left) + 4, room = x + wide - start - 4;
         if (room > 34) {
@@ -150,7 +161,8 @@ canvas.onpointermove = e => {
   const hit = find(e);
   if (!hit) return hideTip();
   const [task, s, z] = hit.span;
-  const where = hit.lane.text + (hit.lane.talks ? ', communication' : ', compute') + ', task ' + task;
+  const where = (hit.lane.letters ? hit.lane.letters + ' ' : '') + hit.lane.text +
+    (hit.lane.talks ? ', communication' : ', compute') + ', task ' + task;
   showTip(e, hit.info[0] + '\n' + time(z - s) + ', from ' + time(s) + ' to ' + time(z) + '\n' + where);
 };
 canvas.onpointerleave = hideTip;
@@ -163,13 +175,21 @@ canvas.onkeydown = e => {
     '+': () => zoomAt(0.5, 0.6), '-': () => zoomAt(0.5, 1 / 0.6), '0': () => moveView(0, 1) }[e.key];
   if (act) { e.preventDefault(); act(); }
 };
-together.onchange = drawTimeline;
+together.onchange = showChain.onchange = drawTimeline;
 
-// memory over time, one step line per device, or for several that are alike
-for (const [devices, text] of data.memory.slice(0, 16)) {
+// memory over time, one line per device, or for several that are alike: in their group's colour, dashed where
+// that is taken
+const taken = new Map();
+const curves = data.memory.map(([devices, text, flat]) => {
+  const group = data.groupOf[devices[0]], n = taken.get(group) || 0;
+  taken.set(group, n + 1);
+  return { devices, text, flat, group, dash: [[], [7, 3], [2, 3], [9, 3, 2, 3]][n % 4] };
+});
+for (const c of curves.slice(0, 16)) {
   const s = make('span'), i = make('i');
-  i.style.background = colour(devices[0]);
-  s.append(i, label(text));
+  i.style.background = 'var(--' + data.groups[c.group].colour + ')';
+  const name = data.groups[c.group].name;
+  s.append(i, (name ? name + ' ' : '') + label(c.text));
   $('memory-legend').append(s);
 }
 function drawMemory() {
@@ -190,9 +210,10 @@ function drawMemory() {
   g.fillStyle = css('soft');
   for (let t = 0; t <= end; t += dt) if (X(t) + 40 < x1) g.fillText(time(Math.round(t)), X(t) + 2,
     bottom + 14);
-  data.memory.forEach(([devices, , flat]) => {
-    g.strokeStyle = colour(devices[0]);
-    g.lineWidth = data.memory.length > 16 ? 1 : 1.7;
+  curves.forEach(({ group, dash, flat }) => {
+    g.strokeStyle = css(data.groups[group].colour);
+    g.setLineDash(dash);
+    g.lineWidth = curves.length > 16 ? 1 : 1.7;
     g.beginPath();
     let y = Y(0);
     g.moveTo(X(0), y);
@@ -211,9 +232,11 @@ function drawMemory() {
 }
 
 function drawAll() { drawTimeline(); drawMemory(); }
+usePicture(graph);
 fit();
+addUp();
 fillTable();
-choose(-1);
+showChosen();
 addEventListener('resize', () => { drawAll(); });
 })();
 )js";
