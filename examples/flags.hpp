@@ -27,4 +27,12 @@ inline void require(CLI::App const& app, char const* needed, std::initializer_li
       throw tensorpar::error(std::string(name) + " without " + needed, "the flags", "both, or neither");
 }
 
+/// An argument as one types it in a shell.
+inline std::string quoted(std::string const& s) {
+  if (!s.empty() && s.find_first_of(" \t\n\"'\\$`!*?[](){}<>|&;~#") == s.npos) return s;
+  std::string r = "'";
+  for (char c : s) r += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return r + "'";
+}
+
 }  // namespace flags

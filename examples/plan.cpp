@@ -39,7 +39,7 @@ namespace {
 
 struct settings {
   std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision,
-      numbers;   // numbers: what the precision means here
+      date, command, numbers;   // numbers: what the precision means here
   tensorpar::precision format() const { return precision_of(precision.empty() ? "f32" : precision); }
   i64 batch = 0;
   int graphs = 200;
@@ -197,6 +197,7 @@ void require_flags(CLI::App const& app, settings const& s) {
   if (!rules) flags::refuse(app, mode, {"--graphs", "--alpha", "--distribute", "--whole", "--budget", "--progress"});
   if (name == "any") flags::refuse(app, mode, {"--explain", "--seed"});
   if (s.json) flags::refuse(app, "--json", {"--explain"});
+  flags::require(app, "--html", {"--date"});
 }
 
 /// Replays a plan's evidence. Says how long it took.
@@ -212,14 +213,51 @@ void verify(settings const& s, computation_graph const& declared, plan const& p)
                 p.rewrites.size(), p.nodes.size(), p.cluster.size());
 }
 
+/// Plans of other strategies as the page compares them: their steps are simulated, too.
+std::vector<report::rival> rivals_of(std::vector<search::baseline> const& all, computation_graph const& declared, plan p) {
+  std::vector<report::rival> r;
+  p.graph = declared.hash();
+  p.rewrites.clear();
+  p.node_order.clear();
+  p.prefetch = 0;
+  p.infeasible.reset();
+  for (search::baseline const& b : all) {
+    if (b.nodes.size() != static_cast<std::size_t>(declared.node_count())) continue;
+    p.nodes = b.nodes;
+    planned_step const step = step_to_simulate(declared, p);
+    timeline const time = simulate(step.program, p.cluster, cost::analytical{}, {.memory = false});
+    report::plan_summary const sum = report::summary_of(b.name, step.graph, step.plan, step.program, time);
+    r.push_back({b.name, report::settings_text(sum), sum.seconds, sum.peak(), std::max(i64{0}, sum.lacks()), sum.dominated});
+  }
+  return r;
+}
+/// What else a search of any kind tried.
+std::vector<report::rival> rivals_of(planned const& x) {
+  std::vector<report::rival> r;
+  for (std::size_t i = 0; i < x.tried.size(); ++i) {
+    tried_plan const& c = x.tried[i];
+    if (static_cast<int>(i) == x.chosen) continue;
+    std::string const settings = std::to_string(c.micro_batches) + " micro-batches, " +
+                                 (c.stages ? std::to_string(c.stages) + " stages, " : "") + report::prefetch_text(c.prefetch);
+    double const seconds = c.feasible() && c.seconds < infinity ? c.seconds : 0;
+    r.push_back({c.what, settings, seconds, c.peak, c.infeasible ? c.infeasible->missing : 0,
+                 !c.refused.empty() ? c.refused : c.infeasible ? "no plan of this kind fits" : "slower"});
+  }
+  return r;
+}
+
 /// Unrolls for all devices and simulates; writes the page.
-void look_closer(settings const& s, computation_graph const& graph, plan& p) {
+void look_closer(settings const& s, computation_graph const& graph, plan& p, std::vector<report::rival> rivals) {
   planned_step step = step_of(graph, p);
   program const& q = step.program;
   timeline const time = simulate(q, p.cluster, cost::analytical{});
   p.step_seconds = step.plan.step_seconds = time.seconds;
   report::plan_summary const all = report::summary_of("plan", step.graph, step.plan, q, time);
-  if (!s.html.empty()) core::write_whole_file(s.html, report::html_report(step.graph, step.plan, q, time));
+  if (!s.html.empty()) {                                                  // [quoted: page]
+    report::page_notes const notes{.rivals = std::move(rivals), .date = s.date, .command = s.command};
+    std::string const page = report::html_report(step.graph, step.plan, q, time, {}, {}, notes);
+    core::write_whole_file(s.html, page);
+  }                                                                       // [end]
   if (s.json) return;
   std::printf("simulated step %s, largest arena %s; %s\n", report::seconds_text(time.seconds).c_str(),
               report::bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
@@ -270,7 +308,7 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
     print_rules(r.plan);
   }
   if (s.check) verify(s, graph_of(one, r.plan, batch), r.plan);
-  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
+  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan, rivals_of(r));
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
     std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
@@ -360,7 +398,9 @@ int work(settings s) {
   }
   seal(r.graph, r.plan);
   if (s.check) verify(s, declared, r.plan);
-  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
+  std::vector<report::rival> rivals;
+  if (!s.html.empty()) rivals = rivals_of(r.baselines, declared, r.plan);
+  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan, std::move(rivals));
   if (!s.plan_file.empty()) {
     write_plan(r.plan, s.plan_file);
     if (passes::rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
@@ -424,8 +464,11 @@ int main(int argc, char** argv) {
   app.add_flag("--simulate", s.simulate, "simulate the plan's step, task by task");
   app.add_option("--plan", s.plan_file, "write the plan here, with the rules that were applied");
   app.add_option("--html", s.html, "write a page about the plan here (simulates it too)");
+  app.add_option("--date", s.date, "what the page says about when it was made; pages ask no clock");
   app.add_flag("--json", s.json, "one object per line");
   CLI11_PARSE(app, argc, argv);
+  s.command = "plan";
+  for (int i = 1; i < argc; ++i) s.command += " " + flags::quoted(argv[i]);   // for the page
   try {
     require_flags(app, s);
     return work(s);
