@@ -101,3 +101,14 @@ TEST_CASE("nothing and one box") {
   CHECK(d.width == 30);
   CHECK(d.height == 10);
 }
+
+TEST_CASE("what alone follows an input stands beside its user, not in the first row") {
+  // a chain 0-1-2-3-4; input 5, then 6, which 4 reads; input 7 has two users
+  std::vector<std::pair<double, double>> const sizes(8, {60, 20});
+  report::drawing const d = report::draw_layered(sizes, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {5, 6}, {6, 4}, {7, 2}, {7, 4}});
+  auto const y = [&](int v) { return d.nodes[static_cast<std::size_t>(v)].y; };
+  CHECK(y(6) == y(3));
+  CHECK(y(5) == y(2));
+  CHECK(y(7) == y(1));
+  for (int v = 0; v < 4; ++v) CHECK(y(v) < y(v + 1));
+}

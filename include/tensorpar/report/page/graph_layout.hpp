@@ -55,9 +55,10 @@ class layered {
     std::size_t const n = sizes_.size();
     layer_.assign(n, 0);
     std::vector<int> waiting(n, 0), ready;
-    std::vector<std::vector<int>> out(n);
+    std::vector<std::vector<int>> out(n), in(n);
     for (auto const& [a, b] : edges_) {
       out[idx(a)].push_back(b);
+      in[idx(b)].push_back(a);
       ++waiting[idx(b)];
     }
     std::vector<bool> source(n);
@@ -68,8 +69,14 @@ class layered {
         layer_[idx(w)] = std::max(layer_[idx(w)], layer_[idx(ready[i])] + 1);
         if (--waiting[idx(w)] == 0) ready.push_back(w);
       }
-    for (std::size_t v = 0; v < n; ++v) {  // a source stands right above its first user
-      if (!source[v] || out[v].empty()) continue;
+    // a source stands right above its first user, and so does what alone follows such a source
+    std::vector<bool> follows = source;
+    for (int v : ready)
+      if (in[idx(v)].size() == 1 && follows[idx(in[idx(v)][0])] && out[idx(in[idx(v)][0])].size() == 1)
+        follows[idx(v)] = true;
+    for (std::size_t i = ready.size(); i-- > 0;) {
+      auto const v = idx(ready[i]);
+      if (!follows[v] || out[v].empty()) continue;
       int first = layer_[idx(out[v][0])];
       for (int w : out[v]) first = std::min(first, layer_[idx(w)]);
       layer_[v] = first - 1;

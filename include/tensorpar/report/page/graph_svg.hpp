@@ -93,7 +93,7 @@ inline std::string operator_box(graph_picture const& p, int v, drawn_node const&
   std::vector<int> const used = p.groups.among(o.devices);
   std::string const letters = used.size() > 4 ? "" : group_letters(p.groups, used);
   double const wide = 7.5 * static_cast<double>(letters.size());
-  r += svg_text("name", left + 10, b.y + 18, shortened(box_title(o.name, kind), badge ? 18 : 25)) +
+  r += svg_text("name", left + 10, b.y + 18, shortened(box_title(o.name, kind), badge ? 16 : 25)) +
        svg_text("how", left + 10, b.y + 34, shortened(o.sharding, 29)) +
        group_stripe(used, p.groups.size(), left + 10, b.y + 41, b.width - 20 - (wide > 0 ? wide + 4 : 0));
   if (!letters.empty()) r += svg_text("letters", left + b.width - 9 - wide, b.y + 47.5, letters);
