@@ -137,6 +137,26 @@ TEST_CASE("pipelines, recomputation, ZeRO and prefetched collectives") {
   CHECK(memory > 0);
 }
 
+TEST_CASE("programs that list one of the devices that do the same") {
+  std::mt19937 draw(8);
+  for (int turn = 0; turn < 12; ++turn) {
+    computation_graph const g = turn % 2 ? tests::small_transformer() : tests::residual_mlp();
+    plan p = tests::serial_plan(g);
+    p.cluster = tests::devices(8);
+    for (int v = 0; v < g.node_count(); ++v) {
+      ir::node_loop const* const rows = ir::space_of(g, v).find('0');
+      bool const splits = turn % 3 && rows && rows->units % 4 == 0;
+      p.nodes[at(v)].sharding = {0, {{splits ? '0' : '\0', 4, 2}, {'\0', 2, 1}}};
+    }
+    planned_step const s = step_to_simulate(g, p), whole = step_of(g, p);
+    timeline const t = simulate(s.program, p.cluster, cost::analytical{}), all = simulate(whole.program, p.cluster, cost::analytical{});
+    CAPTURE(turn);
+    CHECK(t.spans.size() < all.spans.size());
+    CHECK(fault(s.program, t, true) == "");
+    CHECK(report::critical_chain(s.program, t).size() == report::critical_chain(whole.program, all).size());
+  }
+}
+
 TEST_CASE("what a chain is made of adds up, the longest first, the same without a graph's help") {
   for (unsigned seed = 0; seed < 6; ++seed) {
     auto const s = tests::report_of(seed % 2 ? tests::residual_mlp() : tests::small_transformer(), 4, seed);

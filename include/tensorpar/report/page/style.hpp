@@ -6,12 +6,12 @@ namespace tensorpar::report::detail {
 inline constexpr char const* html_style = R"css(
 :root { color-scheme: light; --page: #f5f6f8; --card: #ffffff; --line: #d9dde4; --text: #1d2330;
   --soft: #667085; --accent: #2f6fde;
-  --forward: #4c8bf5; --backward: #9b6bdf; --update: #2fa36b; --move: #e8973a; --heat: #f2994a;
+  --forward: #4c8bf5; --backward: #7d4fc9; --update: #2fa36b; --move: #e8973a; --heat: #f2994a;
     --edge: #aab2c0; --off: #e3e6ec; --alarm: #b42318;
   --shade: 0 1px 3px #1018281a; }
 :root.dark { color-scheme: dark; --page: #12151c; --card: #1b202a; --line: #303746; --text: #e7eaf0;
   --soft: #98a2b3; --accent: #7aa7ff;
-  --forward: #5a93f2; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a;
+  --forward: #3f78d8; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a;
     --edge: #566074; --off: #333b4a; --alarm: #ff8a80;
   --shade: none; }
 * { box-sizing: border-box; }
@@ -119,7 +119,7 @@ button.fold { font-size: 11.5px; padding: 0 7px; border-radius: 9px; background:
 .fill { position: relative; height: 16px; }
 .fill b { position: absolute; height: 16px; background: var(--off); border-right: 2px solid var(--soft);
   border-radius: 3px 0 0 3px; }
-.fill span { position: absolute; display: flex; width: 100%; height: 16px; }
+.fill span { position: absolute; display: flex; overflow: hidden; width: 100%; height: 16px; }
 .fill i { display: block; height: 10px; margin-top: 3px; }
 .fill.over b { border-right: 3px solid var(--alarm); }
 .meter i { display: block; height: 8px; border-radius: 4px; background: var(--accent); }
