@@ -10,6 +10,7 @@
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/program/step_of.hpp>
 #include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/peers/strategies.hpp>

@@ -16,6 +16,8 @@ function(tensorpar_install_core)
   install(FILES ${PROJECT_BINARY_DIR}/cmake/tensorpar-config.cmake ${PROJECT_BINARY_DIR}/cmake/tensorpar-config-version.cmake
     ${PROJECT_SOURCE_DIR}/cmake/FindZ3.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
     ${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake DESTINATION ${TENSORPAR_CONFIG_DIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${TENSORPAR_CONFIG_DIR}/src)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/compiled.cmake DESTINATION ${TENSORPAR_CONFIG_DIR})
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tensorpar)
 endfunction()
 
@@ -39,4 +41,22 @@ function(tensorpar_part name)
   install(EXPORT tensorpar-${name}-targets NAMESPACE tensorpar:: DESTINATION ${TENSORPAR_CONFIG_DIR})
   file(WRITE ${PROJECT_BINARY_DIR}/cmake/tensorpar-${name}-needs.cmake "set(_tensorpar_needs ${arg_PACKAGE} ${arg_VERSION})\n")
   install(FILES ${PROJECT_BINARY_DIR}/cmake/tensorpar-${name}-needs.cmake DESTINATION ${TENSORPAR_CONFIG_DIR})
+endfunction()
+
+# tensorpar_compiled_library(): the target tensorpar::compiled, of which an installation has the library too.
+include(${CMAKE_CURRENT_LIST_DIR}/compiled.cmake)
+function(tensorpar_compiled_library)
+  foreach(part JSON EIGEN THREADS)
+    if(NOT TENSORPAR_${part})
+      message(FATAL_ERROR "tensorpar::compiled writes plans, has kernels and runs threads: TENSORPAR_COMPILED needs TENSORPAR_${part}")
+    endif()
+  endforeach()
+  tensorpar_add_compiled(tensorpar_compiled ${PROJECT_SOURCE_DIR}/src tensorpar_)
+  add_library(tensorpar::compiled ALIAS tensorpar_compiled)
+  set_target_properties(tensorpar_compiled PROPERTIES EXPORT_NAME compiled VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(TENSORPAR_INSTALL)
+    install(TARGETS tensorpar_compiled EXPORT tensorpar-compiled-targets)
+    install(EXPORT tensorpar-compiled-targets NAMESPACE tensorpar:: DESTINATION ${TENSORPAR_CONFIG_DIR})
+  endif()
 endfunction()

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/core/json.hpp>
+#include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/comm/threads.hpp>
 #include <tensorpar/exec/cpu/eigen.hpp>

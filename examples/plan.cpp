@@ -21,11 +21,13 @@
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/program/step_of.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/report/bound.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/json.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>

@@ -9,6 +9,7 @@
 #include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/run.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
 

@@ -2,9 +2,8 @@
 
 namespace tensorpar {
 namespace search {
-template search_result optimize(computation_graph const&, machine const&, cost::analytical const&, search_options const&);
-template joint_result optimize_jointly(computation_graph const&, machine const&, cost::analytical const&, joint_options const&);
-template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, cost::analytical const&, joint_options const&);
+template search_result detail::optimize_by(computation_graph const&, machine const&, cost::model_ref const&, search_options const&);
+template joint_result detail::optimize_jointly_by(computation_graph const&, machine const&, cost::model_ref const&, joint_options const&);
 }  // namespace search
-template class detail::plan_search<cost::analytical>;
+template planned detail::fastest_plan(training_problem const&, machine const&, cost::model_ref const&, planning_options const&);
 }  // namespace tensorpar

@@ -1,14 +1,16 @@
-// tests/support/search_once.hpp - the searches under the analytical model, compiled once (support/search_once.cpp)
+// tests/support/search_once.hpp - the searches, compiled once (support/search_once.cpp, or tensorpar::compiled)
 #pragma once
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/search/candidates.hpp>
 #include <tensorpar/search/plan_training.hpp>
 
+#ifndef TENSORPAR_COMPILED
 namespace tensorpar {
 namespace search {
-extern template search_result optimize(computation_graph const&, machine const&, cost::analytical const&, search_options const&);
-extern template joint_result optimize_jointly(computation_graph const&, machine const&, cost::analytical const&, joint_options const&);
-extern template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, cost::analytical const&,
-                                                          joint_options const&);
+extern template search_result detail::optimize_by(computation_graph const&, machine const&, cost::model_ref const&, search_options const&);
+extern template joint_result detail::optimize_jointly_by(computation_graph const&, machine const&, cost::model_ref const&,
+                                                         joint_options const&);
 }  // namespace search
-extern template class detail::plan_search<cost::analytical>;
+extern template planned detail::fastest_plan(training_problem const&, machine const&, cost::model_ref const&, planning_options const&);
 }  // namespace tensorpar
+#endif

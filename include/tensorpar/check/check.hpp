@@ -18,7 +18,8 @@ inline std::vector<finding> check(training_graph const& t, plan const& p, std::s
 }
 
 namespace detail::check {
-inline std::vector<finding> check_all(training_graph const& t, plan const& p, program const& q, bool updates,
+template <class = void>
+std::vector<finding> check_all(training_graph const& t, plan const& p, program const& q, bool updates,
                                       std::size_t limit, bool promised = true) {
   findings out(limit);
   facts known(p.cluster.size());
@@ -36,6 +37,10 @@ inline std::vector<finding> check_all(training_graph const& t, plan const& p, pr
   check_memory(t.graph, p, q, out, -1, promised);
   return out.take();
 }
+#ifdef TENSORPAR_COMPILED
+extern template std::vector<finding> check_all<>(training_graph const& t, plan const& p, program const& q,
+    bool updates, std::size_t limit, bool promised);
+#endif
 }  // namespace detail::check
 
 /// All of the above and the program: it is replayed task by task, without numbers but with every device's

@@ -338,10 +338,13 @@ inline value_id gradient_norm(training_graph const& t) {
 /// Throws `error` if the loss is missing or not a scalar, and for constants that no optimizer can work with
 /// (op/kinds/optimizer_check.hpp).
 /// O(nodes * loops). Law: removing the appended nodes gives back `forward`.
-inline training_graph differentiate(computation_graph const& forward, training_options const& o = {}) {
+template <class = void>
+training_graph differentiate(computation_graph const& forward, training_options const& o = {}) {
   detail::differentiator d(forward, o);
   d.run();
   return std::move(d.t);
 }
-
+#ifdef TENSORPAR_COMPILED
+extern template training_graph differentiate<>(computation_graph const&, training_options const&);
+#endif
 }  // namespace tensorpar

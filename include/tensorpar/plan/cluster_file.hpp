@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
-#include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/plan/plan_file_text.hpp>
 
 namespace tensorpar {
 

@@ -226,7 +226,8 @@ inline packing pack(std::vector<lifetime> const& all) {
 /// arenas.
 /// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands
 /// behind it, on its devices. O(sum of placements + packings).
-inline void assign_offsets(program& p, int devices) {
+template <class = void>
+void assign_offsets(program& p, int devices) {
   std::size_t const n = idx(devices);
   // buffers that take over one another's bytes live as one: from the first of them on, till the last one ends
   std::vector<int> root(p.buffers.size()), end(p.buffers.size());
@@ -305,5 +306,9 @@ inline void assign_offsets(program& p, int devices) {
     }
   for (std::size_t d = 0; d < p.listed_for.size(); ++d) p.arena[d] = p.arena[idx(p.listed_for[d])];
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template void assign_offsets<>(program& p, int devices);
+#endif
 
 }  // namespace tensorpar::passes

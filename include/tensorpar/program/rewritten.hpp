@@ -48,8 +48,13 @@ computation_graph rewritten(computation_graph const& declared, plan const& p, Fi
     throw error("the rewrites lead to another graph than the plan's", where, "the plan as it was made");
   return std::move(r.graph);
 }
-inline computation_graph rewritten(computation_graph const& declared, plan const& p) {
+template <class = void>
+computation_graph rewritten(computation_graph const& declared, plan const& p) {
   return rewritten(declared, p, [](std::string_view name) { return standard_rule(name); });
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template computation_graph rewritten<>(computation_graph const& declared, plan const& p);
+#endif
 
 }  // namespace tensorpar::passes

@@ -70,4 +70,9 @@ inline computation_graph graph_of(computation_graph const& few, plan const& p, i
   return g;
 }
 
+#ifdef TENSORPAR_COMPILED
+extern template planned_step passes::pipeline_pass<>(computation_graph const&, plan const&,
+                                                     std::string const&);
+#endif
+
 }  // namespace tensorpar

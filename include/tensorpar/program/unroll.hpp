@@ -44,7 +44,8 @@ inline passes::listed_devices listed(unroll_options const& o, plan const& p) {
 /// into the graph. O(micro-batches * nodes * log) for one device, however many there are.
 /// Laws (checked by check/check.hpp): every operand is read in the layout its notation asks for; all devices
 /// see the same order of tasks.
-inline program unroll(training_graph const& t, plan const& p, unroll_options const& o = {}) {
+template <class = void>
+program unroll(training_graph const& t, plan const& p, unroll_options const& o = {}) {
   passes::detail::unroller u(t, p, o.workspace, detail::listed(o, p));
   u.run(!o.forward_only);
   passes::prefetch(u.out, t.graph, p.prefetch);
@@ -53,7 +54,8 @@ inline program unroll(training_graph const& t, plan const& p, unroll_options con
 }
 /// The same of a step, of a pipeline's in its order. What one group sends to another is sent as soon as it is
 /// there, but for the sums of gradients of weights that stages share.
-inline program unroll(planned_step const& s, unroll_options const& o = {}) {
+template <class = void>
+program unroll(planned_step const& s, unroll_options const& o = {}) {
   if (s.order.empty()) return unroll(s.graph, s.plan, o);
   if (o.device != -1 || o.forward_only)
     throw error("a pipeline's step for one device, or without its backward passes", "unroll",
@@ -68,12 +70,19 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
   return std::move(u.out);
 }
 /// Bytes of one device's arena: `unroll(t, p, {w}).arena[device]`. O(micro-batches * nodes * log).
-inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+template <class = void>
+i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   passes::detail::unroller u(t, p, w, detail::listed({.device = device}, p), p.prefetch > 0);
   u.run(true);
   passes::prefetch(u.out, t.graph, p.prefetch);
   u.finish(true);
   return u.out.arena[idx(device)];
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template program unroll<>(training_graph const& t, plan const& p, unroll_options const& o);
+extern template program unroll<>(planned_step const& s, unroll_options const& o);
+extern template i64 arena_on<>(int device, training_graph const& t, plan const& p, workspace_rule w);
+#endif
 
 }  // namespace tensorpar

@@ -127,7 +127,8 @@ inline rule_target target_of(rule const& r, rule_match const& m, open_graph cons
 ///  - an output would lie otherwise, or something would be used no more;
 ///  - a cycle would close.
 /// O(target), plus what lies above for rules of several outputs.
-inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
+template <class = void>
+rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
                             left_overs rest = left_overs::refused) {
   rewriting result;
   if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
@@ -186,5 +187,9 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
     }
   return result;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template rewriting apply_rule<>(rule const& r, rule_match const& m, open_graph& g, left_overs rest);
+#endif
 
 }  // namespace tensorpar::rewrite

@@ -12,7 +12,8 @@ inline constexpr int max_nested = 64;
 /// Shipped rules have patterns of two operands; with these they reach concatenations of any number. That is
 /// what the operator means, so nothing has to be proved; the first ones are tried on devices' blocks
 /// (tests/rewrite/nesting). Made once per program, O(n^2).
-inline std::vector<rule> const& nesting_rules() {
+template <class = void>
+std::vector<rule> const& nesting_rules() {
   static std::vector<rule> const all = [] {
     std::vector<rule> r;
     for (int n = 3; n <= max_nested; ++n) {
@@ -38,5 +39,9 @@ inline rule const* find_nesting_rule(std::string_view name) {
   for (rule const& r : nesting_rules()) if (r.name == name) return &r;
   return nullptr;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template std::vector<rule> const& nesting_rules<>();
+#endif
 
 }  // namespace tensorpar::rewrite

@@ -285,9 +285,14 @@ class rule_parser {
 /// The rule written in `text`. A name is a tensor, in braces a parameter; `?f(x)` applies a function
 /// parameter; "t = ...;" names a value for later use. Throws `error` with where() == "where:column". O(length
 /// * operators).
-inline rule parse_rule(std::string_view text, vocabulary const& words = standard_vocabulary(),
+template <class = void>
+rule parse_rule(std::string_view text, vocabulary const& words = standard_vocabulary(),
                        std::string const& where = "rule") {
   return detail::rule_parser(text, where, words).parse();
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template rule parse_rule<>(std::string_view text, vocabulary const& words, std::string const& where);
+#endif
 
 }  // namespace tensorpar::rewrite

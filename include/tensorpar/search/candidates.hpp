@@ -9,7 +9,9 @@
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/planned.hpp>
 #include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/effort.hpp>
 #include <tensorpar/search/overlapped.hpp>
+#include <tensorpar/search/pipeline/fit_stages.hpp>
 #include <tensorpar/search/pipeline/map_within.hpp>
 #include <tensorpar/search/rewritten_candidates.hpp>
 #include <tensorpar/search/solve/step_bound.hpp>
@@ -28,6 +30,28 @@ inline std::vector<i64> divisors_in_a_row(i64 n) {
     n /= factor;
   }
   return r;
+}
+
+inline std::vector<search::schedule_kind> schedules_of(planning_options const& o) {
+  if (o.schedules) return *o.schedules;
+  if (o.effort == effort::quick) return {};
+  return {search::schedule_kind::one_f_one_b, search::schedule_kind::zb_h1};
+}
+/// What each phase is asked of this problem, of its graph on however many samples.
+inline search::search_options search_of(training_problem const& p, planning_options const& o) {
+  search::search_options s;
+  static_cast<search::sharding_knobs&>(s) = o.knobs.shardings;
+  s.fewer_devices = s.fewer_devices && o.effort != effort::quick;
+  s.model = p.name;
+  s.loss = p.loss;
+  s.optimizer = p.optimizer;
+  s.reduction = p.reduction;
+  s.scalar_bytes = p.scalar_bytes();
+  s.scratch = p.scratch;
+  s.threads = o.threads;
+  s.compare = false;
+  s.max_listed = std::numeric_limits<i64>::max();                  // max_placed is what counts here
+  return s;
 }
 
 /// Keeps the fastest of the plans that it is told of.
@@ -305,5 +329,12 @@ template <cost::cost_model M> class plan_search {
     return std::move(r_);
   }
 };
+
+/// `plan_training` by one type of model.
+template <cost::cost_model M>
+planned fastest_plan(training_problem const& problem, machine const& on, M const& model,
+                     planning_options const& options) {
+  return plan_search<M>(problem, on, model, options).run();
+}
 
 }  // namespace tensorpar::detail

@@ -1,8 +1,25 @@
 // tensorpar/search/plan_training.hpp - from a training problem and a machine to the fastest plan of any kind
 #pragma once
+#include <tensorpar/cost/model_ref.hpp>
+#include <tensorpar/program/planned.hpp>
+#include <tensorpar/program/training_problem.hpp>
+#include <tensorpar/search/effort.hpp>
+#ifndef TENSORPAR_COMPILED
 #include <tensorpar/search/candidates.hpp>
+#endif
 
 namespace tensorpar {
+
+namespace detail {
+/// `plan_training` by one type of model (search/candidates.hpp): what tensorpar::compiled has compiled.
+template <cost::cost_model M>
+planned fastest_plan(training_problem const& problem, machine const& on, M const& model,
+                     planning_options const& options);
+#ifdef TENSORPAR_COMPILED
+extern template planned fastest_plan(training_problem const&, machine const&, cost::model_ref const&,
+                                     planning_options const&);
+#endif
+}  // namespace detail
 
 /// The fastest plan for a training step on a machine, by a cost model. Candidates are
 /// 1. shardings: every operator over all devices or some, for one number of micro-batches after another
@@ -30,7 +47,7 @@ namespace tensorpar {
 template <cost::cost_model M>
 planned plan_training(training_problem const& problem, machine const& on, M const& model,
                       planning_options const& options = {}) {
-  return detail::plan_search<M>(problem, on, model, options).run();
+  return detail::fastest_plan(problem, on, cost::model_ref(model), options);
 }
 template <class M>
   requires(!cost::cost_model<M>)

@@ -3,6 +3,7 @@
 #pragma once
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/search/effort.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/search/pipeline/batch_axes.hpp>
 
 namespace tensorpar::detail {

@@ -297,12 +297,17 @@ class simulator {
 /// event-driven run. Throws `error` for a machine that means nothing (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
-inline timeline simulate(program const& p, machine const& on, simulation::task_prices const& price,
+template <class = void>
+timeline simulate(program const& p, machine const& on, simulation::task_prices const& price,
                          simulation_options use = {}) {
   detail::simulator s(p, on, price, use, true);
   s.run();
   return std::move(s).result();
 }
+#ifdef TENSORPAR_COMPILED
+extern template timeline simulate<>(program const& p, machine const& on, simulation::task_prices const&
+    price, simulation_options use);
+#endif
 template <cost::cost_model M>
 timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
   return simulate(p, on, simulation::price(p, on, model), use);

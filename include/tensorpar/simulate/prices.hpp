@@ -3,6 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/program/core/program.hpp>
 
@@ -69,5 +70,9 @@ inline double serial_seconds(program const& p, machine const& on, task_prices co
   }
   return sum;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template task_prices price(program const&, machine const&, cost::model_ref const&);
+#endif
 
 }  // namespace tensorpar::simulation

@@ -113,7 +113,8 @@ inline void shard_update(training_graph& t, int update, ir::sharding const& mesh
 /// parts (`sharded_update`), and with `weights` kept in parts.
 /// Throws `error` if the plan decides about another number of operators, or has a pipeline (`pipeline_pass`
 /// does all this itself). O(nodes log). Law: the step computes what `t` computes, exactly.
-inline planned_step memory_pass(training_graph const& t, plan p) {
+template <class = void>
+planned_step memory_pass(training_graph const& t, plan p) {
   require_feasible(p);
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " +
@@ -132,5 +133,9 @@ inline planned_step memory_pass(training_graph const& t, plan p) {
   for (op_strategy& c : r.plan.nodes) c = {c.sharding};
   return r;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template planned_step memory_pass<>(training_graph const& t, plan p);
+#endif
 
 }  // namespace tensorpar::passes

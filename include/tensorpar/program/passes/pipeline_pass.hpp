@@ -323,7 +323,6 @@ class pipeline_expander {
     return std::move(r_);
   }
 };
-
 }  // namespace detail
 
 /// The training step of a plan with a pipeline. `forward` is the graph that the plan was made for, bound to
@@ -337,8 +336,9 @@ class pipeline_expander {
 /// orders. Each error names stage, pass and micro-batch. O(operators * micro-batches * log). Law: the step
 /// computes what `differentiate(forward)` over mini_batch / unit micro-batches computes, exactly over exact
 /// scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples.
-inline planned_step pipeline_pass(computation_graph const& forward, plan const& p,
-                                  std::string const& loss = "loss") {
+template <class = void>
+planned_step pipeline_pass(computation_graph const& forward, plan const& p,
+                           std::string const& loss = "loss") {
   require_feasible(p);
   if (p.pipeline.empty()) throw error("the plan has no pipeline", "pipeline_pass", "a plan with stages");
   require_graph(p, forward);

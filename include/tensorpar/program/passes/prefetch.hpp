@@ -241,8 +241,13 @@ class prefetcher {
 /// nodes. O(tasks log).
 /// Laws: the same tasks in another order, in which every task reads and overwrites what it did; one device's
 /// tasks, or one of those that do the same, are in the order of the whole program.
-inline void prefetch(program& p, computation_graph const& g, int ahead) {
+template <class = void>
+void prefetch(program& p, computation_graph const& g, int ahead) {
   if (ahead > 0) detail::prefetcher(p, g, ahead).run();
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template void prefetch<>(program& p, computation_graph const& g, int ahead);
+#endif
 
 }  // namespace tensorpar::passes

@@ -54,7 +54,8 @@ inline std::optional<rule> reversed(rule r) {
   return r;
 }
 /// The same, ready to be applied; `name` is set. Read once per program.
-inline std::vector<rule> const& standard_rules() {
+template <class = void>
+std::vector<rule> const& standard_rules() {
   static std::vector<rule> const all = [] {
     std::vector<rule> r;
     for (shipped_rule const& s : shipped_rules()) {
@@ -66,7 +67,8 @@ inline std::vector<rule> const& standard_rules() {
   return all;
 }
 /// The shipped rules in both directions.
-inline std::vector<rule> const& rules_both_ways() {
+template <class = void>
+std::vector<rule> const& rules_both_ways() {
   static std::vector<rule> const all = [] {
     std::vector<rule> r;
     for (rule const& one : standard_rules()) {
@@ -77,5 +79,10 @@ inline std::vector<rule> const& rules_both_ways() {
   }();
   return all;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template std::vector<rule> const& standard_rules<>();
+extern template std::vector<rule> const& rules_both_ways<>();
+#endif
 
 }  // namespace tensorpar::rewrite

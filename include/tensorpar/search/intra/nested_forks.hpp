@@ -13,7 +13,8 @@ namespace tensorpar::search::detail {
 /// slowest serve every plan as well as in any other order: a branch is as fast as the slowest of its devices.
 /// A branch that forks again may be best on a fast and a slow one.
 /// O(operators + edges) for series-parallel networks.
-inline bool has_nested_forks(computation_graph const& g) {
+template <class = void>
+bool has_nested_forks(computation_graph const& g) {
   std::vector<std::vector<int>> before(idx(g.node_count()));
   for (int v = 0; v < g.node_count(); ++v) before[idx(v)] = g.predecessors(v);
   auto const r = graph::relax(before, [](int) { return 1; });
@@ -31,5 +32,9 @@ inline bool has_nested_forks(computation_graph const& g) {
   }
   return false;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template bool has_nested_forks<>(computation_graph const& g);
+#endif
 
 }  // namespace tensorpar::search::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/intra/idle_recomputation.hpp>
@@ -295,6 +296,17 @@ template <class Options> Options shared_by(core::thread_pool& workers, Options o
   if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
   return o;
 }
+/// `optimize` by one type of model: `model_ref`, where the caller does not count on its own.
+template <cost::cost_model M>
+search_result optimize_by(computation_graph const& forward, machine const& on, M const& model,
+                          search_options const& o) {
+  core::thread_pool workers(o.threads);
+  auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
+  search_result r = optimize_with(forward, on, model, shared_by(workers, o), prices);
+  reorder(forward, model, o, r);
+  r.plan.infeasible = r.infeasible;
+  return r;
+}
 }  // namespace detail
 
 /// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on
@@ -316,16 +328,23 @@ template <class Options> Options shared_by(core::thread_pool& workers, Options o
 template <cost::cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model,
                        search_options const& o = {}) {
-  core::thread_pool workers(o.threads);
-  auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
-  search_result r = detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
-  detail::reorder(forward, model, o, r);
-  r.plan.infeasible = r.infeasible;
-  return r;
+  return detail::optimize_by(forward, on, cost::model_ref(model), o);
 }
 template <class M>
   requires(!cost::cost_model<M>)
 cost::cost_model_lack<M> optimize(computation_graph const&, machine const&, M const&,
                                   search_options const& = {});
+
+#ifdef TENSORPAR_COMPILED
+extern template search_result detail::optimize_by(computation_graph const&, machine const&, cost::model_ref
+    const&, search_options const&);
+extern template search_result detail::optimize_whole(computation_graph const&, machine const&,
+    cost::model_ref const&, search_options const&, std::shared_ptr<layout_prices<cost::model_ref>> const&,
+    activation_choice*, double);
+extern template search_result detail::optimize_with(computation_graph const&, machine const&, cost::model_ref
+    const&, search_options const&, std::shared_ptr<layout_prices<cost::model_ref>> const&);
+extern template void detail::reorder(computation_graph const&, cost::model_ref const&, search_options const&,
+    search_result&);
+#endif
 
 }  // namespace tensorpar::search

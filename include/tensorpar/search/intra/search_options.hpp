@@ -7,6 +7,7 @@
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/program/core/scratch.hpp>
+#include <tensorpar/search/intra/sharding_knobs.hpp>
 #include <tensorpar/search/intra/with_parts.hpp>
 #include <tensorpar/search/solve/baselines.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
@@ -14,20 +15,6 @@
 #include <vector>
 
 namespace tensorpar::search {
-
-/// Where `optimize` looks, and how far. For experts.
-struct sharding_knobs {
-  // nothing: by the size of graph and machine, see `usual_limits`
-  std::optional<sharding_limits> shardings;
-  // try parts of the machine too, where shardings and grain are not given
-  bool fewer_devices = true;
-  int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
-  // where the fastest does not fit: shard updates and weights, compute again
-  bool save_memory = true;
-  // where operators stand apart, look for an order in which they wait less (plan.order)
-  bool reorder = true;
-  mapping_options mapping;
-};
 
 struct search_options : sharding_knobs {
   std::string model;                          // a label for the plan

@@ -8,18 +8,9 @@
 #include <tensorpar/rewrite/canonical.hpp>
 #include <tensorpar/search/joint/distribution.hpp>
 #include <tensorpar/search/joint/piece_prices.hpp>
+#include <tensorpar/search/joint/rewriting_knobs.hpp>
 
 namespace tensorpar::search {
-
-struct backtracking_options {
-  // graphs that cost more than so many times the best known one are not developed (Unity, 5.1); 1 or more
-  double alpha = 1.05;
-  int priced = 200;                      // graphs priced per part, at most; 1 or more
-  int growth = 2;                        // operators by which a graph may be larger than the first one
-  // rules that do without a concatenation of two do without one of many in one go (distribution.hpp); growth
-  // then counts from there
-  bool distribute = false;
-};
 
 /// A graph that computes what the part computes.
 struct piece_variant {

@@ -188,6 +188,25 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
   best.rewriting.exhausted = exhausted;
   return best;
 }
+/// `optimize_jointly` by one type of model: `model_ref`, where the caller does not count on its own.
+template <cost::cost_model M>
+joint_result optimize_jointly_by(computation_graph const& declared, machine const& on, M const& model,
+                                 joint_options const& options) {
+  require_machine(on);
+  require_bound(declared);
+  core::thread_pool workers(options.search.threads);
+  joint_options o = options;
+  o.search = shared_by(workers, o.search);
+  joint_result r = optimize_jointly_with(declared, on, model, o);
+  if (r.feasible()) r.bound = std::min(r.cost.seconds, r.bound);
+  r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
+  r.plan.cost = r.cost.seconds;
+  r.plan.bound = r.bound;
+  reorder(r.graph, model, o.search, r);
+  r.plan.infeasible = r.infeasible;
+  return r;
+}
+
 }  // namespace detail
 
 /// The fastest plan over graphs and shardings at once (Unity, section 5):
@@ -207,19 +226,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
 template <cost::cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model,
                               joint_options const& options = {}) {
-  require_machine(on);
-  detail::require_bound(declared);
-  core::thread_pool workers(options.search.threads);
-  joint_options o = options;
-  o.search = detail::shared_by(workers, o.search);
-  joint_result r = detail::optimize_jointly_with(declared, on, model, o);
-  if (r.feasible()) r.bound = std::min(r.cost.seconds, r.bound);
-  r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
-  r.plan.cost = r.cost.seconds;
-  r.plan.bound = r.bound;
-  detail::reorder(r.graph, model, o.search, r);
-  r.plan.infeasible = r.infeasible;
-  return r;
+  return detail::optimize_jointly_by(declared, on, cost::model_ref(model), options);
 }
 template <class M>
   requires(!cost::cost_model<M>)
@@ -250,5 +257,10 @@ template <class M>
   requires(!cost::cost_model<M>)
 cost::cost_model_lack<M> optimize_one_after_the_other(computation_graph const&, machine const&, M const&,
                                                 joint_options const& = {});
+
+#ifdef TENSORPAR_COMPILED
+extern template joint_result detail::optimize_jointly_by(computation_graph const&, machine const&,
+    cost::model_ref const&, joint_options const&);
+#endif
 
 }  // namespace tensorpar::search

@@ -7,6 +7,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
@@ -292,5 +293,13 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
   r.plan.infeasible = r.infeasible;
   return r;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template class graph_stages<cost::model_ref>;
+extern template stage_result find_stages(std::vector<std::vector<int>> const&,
+    detail::stages_with_memory<graph_stages<cost::model_ref>> const&, stage_options const&, step_judge*);
+extern template fitted_stages fit_stages(std::vector<std::vector<int>> const&, computation_graph const&,
+    machine const&, graph_stages<cost::model_ref> const&, stage_options const&, schedule_kind, int, double);
+#endif
 
 }  // namespace tensorpar::search

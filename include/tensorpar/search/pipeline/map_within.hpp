@@ -2,6 +2,7 @@
 // search finds fastest
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
@@ -101,5 +102,10 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
 template <class M>
   requires(!cost::cost_model<M>)
 cost::cost_model_lack<M> map_within(computation_graph const&, plan, M const&, search_options const& = {});
+
+#ifdef TENSORPAR_COMPILED
+extern template mapped_stages map_within(computation_graph const&, plan, cost::model_ref const&,
+    search_options const&);
+#endif
 
 }  // namespace tensorpar::search

@@ -3,6 +3,7 @@
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/search/problem/choice_sets.hpp>
 
 namespace tensorpar::search {
@@ -167,5 +168,11 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
     return r;
   }
 };
+
+#ifdef TENSORPAR_COMPILED
+extern template class choice_layouts<cost::model_ref>;
+extern template class choice_sets<cost::model_ref>;
+extern template class choice_book<cost::model_ref>;
+#endif
 
 }  // namespace tensorpar::search

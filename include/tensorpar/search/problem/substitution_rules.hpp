@@ -34,7 +34,8 @@ inline bool repeats_source(rewrite::rule const& r) {
 /// The shipped rules, either way round, that change operators and name no sharding: what shardings there are
 /// is the mapping's choice. Without those that leave their source as it is and add what comes to nothing.
 /// Those that activate (search/problem/activation_sites.hpp) are among them.
-inline std::vector<rewrite::rule> const& substitution_rules() {
+template <class = void>
+std::vector<rewrite::rule> const& substitution_rules() {
   static std::vector<rewrite::rule> const all = [] {
     std::vector<rewrite::rule> r;
     for (rewrite::rule const& x : rewrite::rules_both_ways()) {
@@ -47,5 +48,9 @@ inline std::vector<rewrite::rule> const& substitution_rules() {
   }();
   return all;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template std::vector<rewrite::rule> const& substitution_rules<>();
+#endif
 
 }  // namespace tensorpar::search

@@ -7,18 +7,12 @@
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
+#include <tensorpar/search/solve/mapping_options.hpp>
 #include <tensorpar/search/solve/min_cells.hpp>
 #include <tensorpar/search/solve/min_rows.hpp>
 #include <tensorpar/search/solve/refined_classes.hpp>
 
 namespace tensorpar::search {
-
-struct elimination_limits {
-  // table cells times choices that eliminating one operator may take; beyond, its costs are split up
-  double work = 2e7;
-  core::thread_pool* workers = nullptr;   // share large tables; none: the caller alone
-  double shared = 1e6;            // from so much work on; no number changes any result
-};
 
 struct additive_optimum {
   assignment choices;

@@ -5,22 +5,13 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/shortage.hpp>
+#include <tensorpar/search/solve/mapping_options.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/branches.hpp>
 #include <tensorpar/search/solve/exact.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 
 namespace tensorpar::search {
-
-struct mapping_options {
-  elimination_limits elimination;
-  i64 exact_budget = 2'000'000;         // for each of the exact programs; 0: never
-  i64 branch_budget = 3'000'000;        // for branches between forks and joins (map_branches); 0: never
-  int price_rounds = 16;                // trials of a price on memory where no exact program finishes
-  bool memory = true;                   // false: whatever fits or not
-  // where branches are searched: a bound of so many seconds need not be better
-  double enough = infinity;
-};
 
 struct mapping_statistics {
   int tables = 0;                       // joined by elimination
@@ -319,8 +310,13 @@ class mapper {
 /// the budget suffices, else prices on memory (each trial gives a bound and perhaps an assignment).
 /// Deterministic.
 /// Precondition: every operator has at least one choice on device 0 (the unsplit one is always legal).
-inline mapping_result best_mapping(mapping_problem const& p, mapping_options const& o = {}) {
+template <class = void>
+mapping_result best_mapping(mapping_problem const& p, mapping_options const& o = {}) {
   return detail::mapper(p, o).run();
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template mapping_result best_mapping<>(mapping_problem const& p, mapping_options const& o);
+#endif
 
 }  // namespace tensorpar::search

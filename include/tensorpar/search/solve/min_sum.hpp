@@ -40,11 +40,17 @@ inline void descend(mapping_problem const& p, std::vector<std::vector<double>> c
 /// improved operator by operator. Ties: the first choice, operators decided in the reverse of a fixed order.
 /// Time and memory are exponential in the width of the graph alone: chains, residual networks and attention
 /// blocks have width 2. Precondition: unary[s] has a finite entry for every set in use.
-inline additive_optimum min_sum(mapping_problem const& p, std::vector<std::vector<double>> const& unary,
+template <class = void>
+additive_optimum min_sum(mapping_problem const& p, std::vector<std::vector<double>> const& unary,
                                   elimination_limits l = {}) {
   additive_optimum r = detail::eliminator(p, unary, l).least(p.set_of, p.pairs);
   if (!r.exact) descend(p, unary, r.choices);
   return r;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template additive_optimum min_sum<>(mapping_problem const& p, std::vector<std::vector<double>> const&
+    unary, elimination_limits l);
+#endif
 
 }  // namespace tensorpar::search

@@ -3,6 +3,7 @@
 #pragma once
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/search/problem/activation_sites.hpp>
 #include <tensorpar/search/problem/choice_book.hpp>
@@ -194,5 +195,9 @@ template <class M>
   requires(!cost::cost_model<M>)
 cost::cost_model_lack<M> make_problem(training_graph const&, machine const&, M const&,
                                       sharding_limits const& = {}, objective_options const& = {});
+
+#ifdef TENSORPAR_COMPILED
+extern template class detail::objective_builder<cost::model_ref>;
+#endif
 
 }  // namespace tensorpar::search

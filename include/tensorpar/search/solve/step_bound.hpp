@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/model_ref.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/objective.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
@@ -119,7 +120,8 @@ step_bound step_bound_of(training_graph const& t, machine const& on, M const& mo
     double most = 0;
     for (double share_of_first : shares) {
       weighed_lanes<M> const w{model, computing, 1 - computing * share, &on.kinds};
-      most = std::max(most, detail::lower_bound_on_devices(t, on, w, o, l, share_of_first, e));
+      cost::model_ref const weighed(w);
+      most = std::max(most, detail::lower_bound_on_devices(t, on, weighed, o, l, share_of_first, e));
     }
     most *= 1 - 1e-9;
     if (most > best.seconds) best = {most, computing};
@@ -146,5 +148,10 @@ template <class M>
   requires(!cost::cost_model<M>)
 cost::cost_model_lack<M> step_bound_of(training_graph const&, machine const&, M const&, objective_options,
                                        sharding_limits const&, elimination_limits const& = {}, bool = true);
+
+#ifdef TENSORPAR_COMPILED
+extern template step_bound step_bound_of(training_graph const&, machine const&, cost::model_ref const&,
+    objective_options, sharding_limits const&, elimination_limits const&, bool);
+#endif
 
 }  // namespace tensorpar::search

@@ -9,37 +9,10 @@
 #include <tensorpar/search/pipeline/schedules/greedy.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight_ratio.hpp>
 #include <tensorpar/search/pipeline/schedules/interleaved.hpp>
+#include <tensorpar/search/pipeline/schedules/schedule_kind.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_auto.hpp>
 
 namespace tensorpar::search {
-
-enum class schedule_kind : int {
-  gpipe,
-  one_f_one_b,
-  k_f_k_b,
-  greedy,
-  interleaved,
-  zb_h1,
-  zb_h2,
-  zb_auto,
-  zb_v,
-  v_half,
-  v_min
-};
-inline constexpr std::array<std::string_view, 11> schedule_names{
-    "gpipe",   "1f1b", "kfkb",   "greedy", "interleaved-1f1b", "zb-h1", "zb-h2",
-    "zb-auto", "zb-v", "v-half", "v-min"};
-constexpr std::string_view name_of(schedule_kind k) { return schedule_names[idx(k)]; }
-
-/// Throws `error` listing the names if there is none such.
-inline schedule_kind schedule_named(std::string_view name) {
-  std::string all;
-  for (std::size_t i = 0; i < schedule_names.size(); ++i) {
-    if (schedule_names[i] == name) return static_cast<schedule_kind>(i);
-    all += (i == 0 ? "" : ", ") + std::string(schedule_names[i]);
-  }
-  throw error("schedule \"" + std::string(name) + "\"", "schedule", all);
-}
 
 /// Fills `p.order` (and `split_backward`, which the zero-bubble kinds set in every stage and the others leave
 /// alone). `k_f_k_b` takes every stage's k and keeps what `in_flight_ratio` says for the largest ratio of
@@ -47,7 +20,8 @@ inline schedule_kind schedule_named(std::string_view name) {
 /// set k = 1, the others leave it alone. `zb_auto` obeys `limit`, activation units on each group. What each
 /// kind costs and what it demands of the stages: see its header. Nothing: no schedule of this kind fits.
 /// Throws `error` as the kind's own function does.
-inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, passes::stage_edges const& e,
+template <class = void>
+std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, passes::stage_edges const& e,
                                              simulation::pipeline_costs const& c, double limit = infinity) {
   switch (kind) {
     case schedule_kind::gpipe: return gpipe(std::move(p), e);
@@ -72,5 +46,10 @@ inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, pas
   }
   return std::nullopt;
 }
+
+#ifdef TENSORPAR_COMPILED
+extern template std::optional<pipeline> make_schedule<>(schedule_kind kind, pipeline p, passes::stage_edges
+    const& e, simulation::pipeline_costs const& c, double limit);
+#endif
 
 }  // namespace tensorpar::search
