@@ -16,14 +16,14 @@ class tensorpar(ConanFile):
     description = "Compile-time typed neural networks, and the fastest way to train them on a cluster"
     license = "Apache-2.0"
     topics = ("deep-learning", "parallelism", "header-only", "cpp20")
-    package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"json": [True, False], "eigen": [True, False], "threads": [True, False], "peers": [True, False],
                "ranges": [True, False], "z3": [True, False],
-               "mpi": [True, False], "cuda": [True, False], "nccl": [True, False], "cudnn": [True, False]}
+               "mpi": [True, False], "cuda": [True, False], "nccl": [True, False], "cudnn": [True, False],
+               "compiled": [True, False], "shared": [True, False], "fPIC": [True, False]}
     default_options = {"json": True, "eigen": True, "threads": True, "peers": False, "ranges": False, "z3": False, "mpi": False,
-                       "cuda": False, "nccl": False, "cudnn": False}
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
+                       "cuda": False, "nccl": False, "cudnn": False, "compiled": False, "shared": False, "fPIC": True}
+    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "src/*"
     no_copy_source = True
 
     # The first version of each compiler that takes constexpr std::vector and the concepts used here.
@@ -33,6 +33,17 @@ class tensorpar(ConanFile):
         config = load(self, os.path.join(self.recipe_folder, "include", "tensorpar", "core", "config.hpp"))
         major, minor = (re.search(rf"version_{part} = (\d+)", config)[1] for part in ("major", "minor"))
         self.version = f"{major}.{minor}.0"
+
+    def configure(self):
+        # `compiled`: planner and executor as a library, which is of one compiler and machine
+        if not self.options.compiled:
+            self.package_type = "header-library"
+            self.options.rm_safe("shared")
+            self.options.rm_safe("fPIC")
+        else:
+            self.package_type = "shared-library" if self.options.shared else "static-library"
+            for part in ("json", "eigen", "threads"):
+                setattr(self.options, part, True)
 
     def layout(self):
         cmake_layout(self)
@@ -51,6 +62,8 @@ class tensorpar(ConanFile):
 
     def package_id(self):
         # headers are the same for every compiler and machine; which parts are offered differs
+        if self.info.options.compiled:
+            return
         self.info.settings.clear()
         self.info.requires.clear()
 
@@ -63,8 +76,9 @@ class tensorpar(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("json", "eigen", "threads", "peers", "ranges", "z3", "mpi", "cuda", "nccl", "cudnn"):
+        for part in ("json", "eigen", "threads", "peers", "ranges", "z3", "mpi", "cuda", "nccl", "cudnn", "compiled"):
             toolchain.cache_variables[f"TENSORPAR_{part.upper()}"] = bool(self.options.get_safe(part))
+        toolchain.cache_variables["CMAKE_INSTALL_LIBDIR"] = "lib"
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"TENSORPAR_BUILD_{part}"] = False
         toolchain.cache_variables["TENSORPAR_INSTALL"] = True
@@ -72,15 +86,19 @@ class tensorpar(ConanFile):
         CMakeDeps(self).generate()
 
     def build(self):
-        CMake(self).configure()
+        cmake = CMake(self)
+        cmake.configure()
+        if self.options.compiled:
+            cmake.build(target="tensorpar_compiled")
 
     def package(self):
         CMake(self).install()
-        rmdir(self, os.path.join(self.package_folder, "lib"))
+        if not self.options.compiled:
+            rmdir(self, os.path.join(self.package_folder, "lib"))
 
     def package_info(self):
         # The package brings its own config file, the same that `cmake --install` gives: one set of targets for all ways of getting it.
         self.cpp_info.bindirs = []
-        self.cpp_info.libdirs = []
+        self.cpp_info.libdirs = ["lib"] if self.options.compiled else []
         self.cpp_info.builddirs = [os.path.join("share", "cmake", "tensorpar")]
         self.cpp_info.set_property("cmake_find_mode", "none")

@@ -28,6 +28,12 @@
 #include <tensorpar/exec/comm/mpi.hpp>
 #include <tensorpar/exec/device/concepts.hpp>
 #endif
+#ifdef WITH_COMPILED
+#include <tensorpar/plan/plan_file.hpp>
+#ifndef TENSORPAR_COMPILED
+#error "tensorpar::compiled does not say that it is there"
+#endif
+#endif
 
 int main() {
   static_assert(tensorpar::core::name_hash("") == 14695981039346656037ull);
@@ -61,6 +67,12 @@ int main() {
   int major = 0, minor = 0;
   if (MPI_Get_version(&major, &minor) != MPI_SUCCESS || major < 3) return 1;
   parts += " mpi";
+#endif
+#ifdef WITH_COMPILED
+  try {
+    tensorpar::read_plan("/no/such/plan.json");
+    return 1;
+  } catch (tensorpar::error const&) { parts += " compiled"; }
 #endif
   std::printf("tensorpar %d.%d: %s\n", tensorpar::version_major, tensorpar::version_minor, parts.c_str());
   return 0;

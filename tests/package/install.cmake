@@ -36,8 +36,17 @@ set(again ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/no
 must_fail("no part 'teleport': it has eigen, json, (mpi, )?peers, ranges, threads" ${again} -DPARTS=teleport)
 must_fail("part 'json' needs the package nlohmann_json" ${again} -DPARTS=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 
+# An installation that has no library has its sources: they are a part of the caller's build.
+run(${again} --fresh -DPARTS=compiled)
+run(${CMAKE_COMMAND} --build ${WORK}/none --target help)
+if(NOT output MATCHES "tensorpar_compiled")
+  message(FATAL_ERROR "the caller's build has no library tensorpar_compiled:\n${output}")
+endif()
+
 # An installation without a part says so.
 run(${configure} -B ${WORK}/fewer_build -DTENSORPAR_EIGEN=OFF)
 run(${CMAKE_COMMAND} --install ${WORK}/fewer_build --prefix ${WORK}/fewer)
 must_fail("no part 'eigen'" ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR}
   -DCMAKE_CXX_COMPILER=${CXX} --fresh -DCMAKE_PREFIX_PATH=${WORK}/fewer -DPARTS=eigen)
+must_fail("no part 'eigen'" ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR}
+  -DCMAKE_CXX_COMPILER=${CXX} --fresh -DCMAKE_PREFIX_PATH=${WORK}/fewer -DPARTS=compiled)

@@ -17,7 +17,7 @@ class tensorpar_test(ConanFile):
     def generate(self):
         options = self.dependencies["tensorpar"].options
         toolchain = CMakeToolchain(self)
-        toolchain.cache_variables["PARTS"] = ",".join(part for part in ("json", "eigen", "threads") if options.get_safe(part))
+        toolchain.cache_variables["PARTS"] = ",".join(part for part in ("json", "eigen", "threads", "compiled") if options.get_safe(part))
         toolchain.generate()
         CMakeDeps(self).generate()
 
