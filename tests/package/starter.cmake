@@ -1,0 +1,51 @@
+# tests/package/starter.cmake - the starter, built of an installation with tensorpar::compiled: a change of the model compiles the model alone
+include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
+file(REMOVE_RECURSE ${WORK}/compiled ${WORK}/starter ${WORK}/starter_build)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/compiled)
+file(COPY ${SOURCE}/examples/starter DESTINATION ${WORK})
+run(${CMAKE_COMMAND} -S ${WORK}/starter -B ${WORK}/starter_build -G Ninja -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/compiled
+  -DCMAKE_CXX_FLAGS_RELEASE=-O1)                  # what is measured elsewhere need not be optimised here
+run(${CMAKE_COMMAND} --build ${WORK}/starter_build)
+file(GLOB made ${WORK}/starter_build/libtensorpar*)
+if(made)
+  message(FATAL_ERROR "the installation has the library, and yet the starter has compiled it: ${made}")
+endif()
+
+# built(variable): which of its sources are compiled by the next build, after which all is up to date
+function(built variable)
+  run(${CMAKE_COMMAND} --build ${WORK}/starter_build --verbose)
+  string(REGEX MATCHALL "-c [^ \n]*/[a-z_]+[.]cpp" compiled "${output}")
+  list(TRANSFORM compiled REPLACE "^-c .*/" "")
+  set(${variable} "${compiled}" PARENT_SCOPE)
+endfunction()
+built(nothing)
+if(NOT nothing STREQUAL "")
+  message(FATAL_ERROR "nothing has changed, and yet these are compiled again: ${nothing}")
+endif()
+
+run(${WORK}/starter_build/plan ${WORK}/starter_build/plan.json)
+run(${WORK}/starter_build/train ${WORK}/starter_build/plan.json)
+file(READ ${WORK}/starter/model.cpp model)
+string(REPLACE "linear{128}" "linear{96}" other "${model}")
+if(other STREQUAL model)
+  message(FATAL_ERROR "the model has no linear{128} any more, which this test changes")
+endif()
+file(WRITE ${WORK}/starter/model.cpp "${other}")
+built(again)
+if(NOT again STREQUAL "model.cpp")
+  message(FATAL_ERROR "the model has changed, and these are compiled again: ${again}")
+endif()
+must_fail("another graph|made for" ${WORK}/starter_build/train ${WORK}/starter_build/plan.json)    # the plan is of the model before
+run(${WORK}/starter_build/plan ${WORK}/starter_build/plan.json)
+run(${WORK}/starter_build/train ${WORK}/starter_build/plan.json)
+
+# Where caller and library differ in what they must have alike, the linker says so.
+file(WRITE ${WORK}/other.cpp "#include <tensorpar/core/config.hpp>\nint main() {}\n")
+file(GLOB library ${WORK}/compiled/lib*/libtensorpar_compiled.*)
+file(STRINGS ${WORK}/compiled/share/cmake/tensorpar/tensorpar-compiled-targets.cmake number REGEX "TENSORPAR_COMPILED=")
+string(REGEX REPLACE ".*TENSORPAR_COMPILED=([0-9]+).*" "\\1" number "${number}")
+set(compile ${CXX} -std=c++20 -I ${WORK}/compiled/${HEADERS_DIR} ${WORK}/other.cpp -o ${WORK}/other)
+run(${compile} -DTENSORPAR_COMPILED=${number} ${library})
+must_fail("compiled_library_with<${number}, true, false>" ${compile} -DTENSORPAR_COMPILED=${number} -D_GLIBCXX_DEBUG ${library})
+must_fail("made of other headers than these" ${compile} -DTENSORPAR_COMPILED=7 ${library})
+message(STATUS "starter: a change of the model compiles model.cpp alone; a library of another kind is refused")
