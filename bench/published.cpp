@@ -16,7 +16,7 @@
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/peers/configured.hpp>
+#include <tensorpar/search/degrees/configured.hpp>
 #include <tensorpar/program/fuse_tasks.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/simulate/engine.hpp>
@@ -133,8 +133,8 @@ computation_graph model_of(row const& r) {
        ",vocab=" + r.at("vocab") + ",seq=" + r.at("seq");
   return zoo::make(s, 1);
 }
-peers::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stages) {
-  peers::parallel_config c;
+search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stages) {
+  search::parallel_config c;
   c.tensor = static_cast<int>(whole(r.at("tp"), 1));
   c.pipeline = static_cast<int>(whole(r.at("pp"), 1));
   c.data = static_cast<int>(whole(r.at("gpus"), 1)) / c.tensor / c.pipeline;
@@ -144,20 +144,20 @@ peers::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stag
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
   if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) c.sharding = ir::zero_stage::updates;
   else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) c.sharding = ir::zero_stage::weights;
-  if (has(again, "full") || has(again, "block")) c.recompute = peers::recomputation::full;
-  else c.recompute = peers::recomputation::selective;       // fused kernels keep what they read, not what lies between
+  if (has(again, "full") || has(again, "block")) c.recompute = search::recomputation::full;
+  else c.recompute = search::recomputation::selective;       // fused kernels keep what they read, not what lies between
   return c;
 }
 
 struct prediction { double seconds = 0; i64 lacks = 0; };
 
 /// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
-prediction predict(training_problem asked, machine const& on, peers::parallel_config const& c, i64 micro_batches) {
+prediction predict(training_problem asked, machine const& on, search::parallel_config const& c, i64 micro_batches) {
   cost::analytical const model;
   prediction r;
   auto const timed = [&](i64 m) {
     asked.samples = m * c.micro_batch * c.data;
-    peers::configured_plan const x = peers::configured(asked, on, model, c);
+    search::configured_plan const x = search::configured(asked, on, model, c);
     planned_step const s = step_to_simulate(x.graph, x.plan);
     // what was published ran kernels that are fused as ours on GPUs are
     program const p = passes::fuse_tasks(s.program, x.plan.cluster, [](op::any_op const&, bool) { return true; }, no_workspace);
@@ -186,12 +186,12 @@ void run(row const& r, std::vector<double>& errors) {
   i64 const batch = whole(r.at("gbs_seqs"), 0), given = whole(r.at("mbs"), 0);
   double const published = real(r.at("step_s"));
   std::optional<prediction> best;
-  peers::parallel_config chosen;
+  search::parallel_config chosen;
   int const said = static_cast<int>(whole(r.at("vp"), 0));
   std::vector<int> const chunks = said > 0 ? std::vector{said} : r.at("vp") == ">1" ? std::vector{2, 4} : std::vector{1, 2, 4};
   for (i64 m : given ? std::vector<i64>{given} : std::vector<i64>{1, 2, 4})
     for (int v : chunks) {
-      peers::parallel_config const c = config_of(r, m, v);
+      search::parallel_config const c = config_of(r, m, v);
       if (batch % (c.data * m) || (v > 1 && (c.pipeline == 1 || batch / (c.data * m) % c.pipeline))) continue;
       prediction const x = predict(asked, on, c, batch / (c.data * m));
       if (best && (x.lacks > 0 ? best->lacks <= x.lacks : best->lacks <= 0 && best->seconds <= x.seconds)) continue;
@@ -205,7 +205,7 @@ void run(row const& r, std::vector<double>& errors) {
   bool const doubted = !r.at("flag").empty();              // by whoever collected the rows: shown, and in no mean
   if (!doubted) errors.push_back(std::abs(best->seconds / published - 1));
   std::printf("{\"bench\":\"published\",\"case\":\"%s, %s%s\",\"metric\":\"step\",\"value\":%.4g,\"unit\":\"s\",\"reference\":%.4g,\"ratio\":%.3f}\n",
-              name.c_str(), peers::text_of(chosen).c_str(), doubted ? ", doubted by its source" : "", best->seconds, published, best->seconds / published);
+              name.c_str(), search::text_of(chosen).c_str(), doubted ? ", doubted by its source" : "", best->seconds, published, best->seconds / published);
   if (best->lacks > 0) std::printf("row %s: does not fit, lacks %.3g GB\n", name.c_str(), static_cast<double>(best->lacks) / 1e9);
   std::fflush(stdout);
 }

@@ -5,6 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/op/attention/packed.hpp>
+#include <tensorpar/search/degrees/kept_choices.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 
 namespace tensorpar::peers {
@@ -15,31 +16,6 @@ struct strategy_options {
   // of the data-parallel step's seconds: what is that much worse is taken once in e times
   double mcmc_temperature = 0.002;
 };
-
-namespace detail {
-
-/// By choice set the loop of its operators' samples ('\0': none).
-inline std::vector<char> batch_by_set(search::mapping_problem const& p, std::string const& batch) {
-  std::vector<char> r(p.sets.size(), 0);
-  for (int v = p.operators() - 1; v >= 0; --v) r[idx(p.set_of[idx(v)])] = batch[idx(v)];
-  return r;
-}
-/// The least sum over the choices that `keep(set, choice)`, or nothing where an operator has none.
-template <class Keep>
-std::optional<search::assignment> min_among(search::mapping_problem const& p, Keep const& keep,
-                                      search::elimination_limits const& limits) {
-  for (int s = 0; s < static_cast<int>(p.sets.size()); ++s) {
-    bool some = false;
-    for (int i = 0; i < p.sets[idx(s)].count() && !some; ++i) some = keep(s, i);
-    if (!some) return std::nullopt;
-  }
-  search::smaller_problem const q = search::with_choices(p, keep);
-  std::vector<std::vector<double>> seconds;
-  for (search::choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
-  return q.back(search::min_sum(q.problem, seconds, limits).choices);
-}
-
-}  // namespace detail
 
 /// Data parallelism whose copies share updates (ZeRO-2; Rajbhandari et al. 2020, section 5) or keep a part of
 /// the weights each (ZeRO-3). Where a weight cannot be shared so, it is shared less. With one micro-batch
@@ -65,8 +41,8 @@ inline search::assignment zero(search::mapping_problem const& p, std::string con
 inline std::optional<search::assignment> uniform_mesh(search::mapping_problem const& p,
                                                       std::string const& batch, i64 data, i64 tensor,
                                                       search::elimination_limits const& limits = {}) {
-  std::vector<char> const of = detail::batch_by_set(p, batch);
-  return detail::min_among(p, [&](int set, int i) {
+  std::vector<char> const of = search::batch_by_set(p, batch);
+  return search::min_among(p, [&](int set, int i) {
     search::choice_set const& c = p.sets[idx(set)];
     ir::sharding const& s = c.shardings[idx(i)];
     if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == search::choice_saving{})) return false;
@@ -86,7 +62,7 @@ inline std::optional<search::assignment> uniform_mesh(search::mapping_problem co
 inline std::optional<search::assignment> expert(search::mapping_problem const& p, training_graph const& t,
                                                 std::string const& batch,
                                                 search::elimination_limits const& limits = {}) {
-  std::vector<char> const of = detail::batch_by_set(p, batch);
+  std::vector<char> const of = search::batch_by_set(p, batch);
   std::vector<char> heavy(p.sets.size(), 0);
   for (int v = 0; v < p.operators(); ++v) {
     i64 weights = 0, rest = 0;
@@ -110,7 +86,7 @@ inline std::optional<search::assignment> expert(search::mapping_problem const& p
       if (splits(s, i))
         most[idx(s)] =
             std::max(most[idx(s)], p.sets[idx(s)].shardings[idx(i)].size());
-  return detail::min_among(p, [&](int set, int i) {
+  return search::min_among(p, [&](int set, int i) {
     i64 const devices = most[idx(set)];
     return devices ? splits(set, i) && p.sets[idx(set)].shardings[idx(i)].size() == devices
                    : i == plain[idx(set)];

@@ -1,5 +1,5 @@
-// tests/peers/configured.test.cpp - the plan of a configuration is what it says, and trains as one device does
-#include <tensorpar/peers/configured.hpp>
+// tests/search/degrees/configured.test.cpp - the plan of a configuration is what it says, and trains as one device does
+#include <tensorpar/search/degrees/configured.hpp>
 
 #include <doctest/doctest.h>
 #include <support/search_once.hpp>
@@ -13,7 +13,7 @@
 #include "support/spine.hpp"
 
 using namespace tensorpar;
-using namespace tensorpar::peers;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -86,7 +86,7 @@ TEST_CASE("what does not divide is refused, and says what would") {
   auto const refused = [&](parallel_config const& c, char const* problem) {
     CHECK_THROWS_WITH_AS(configured(asked, logical(8), cost::analytical{}, c), doctest::Contains(problem), error);
   };
-  refused({.data = 4}, "tensor 1, pipeline 1, data 4, micro-batches of 1 on 8 devices");
+  refused({.data = 4, .prefetch = 0}, "tensor 1, pipeline 1, data 4, micro-batches of 1 on 8 devices");
   refused({.data = 8, .tensor = 0}, "a degree of 0");
   refused({.data = 8, .micro_batch = 3}, "16 samples in micro-batches of 3 on 8 replicas");
   refused({.data = 1, .pipeline = 8}, "4 repeated layers for 8 stages");

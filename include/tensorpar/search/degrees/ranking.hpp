@@ -1,0 +1,291 @@
+// tensorpar/search/degrees/ranking.hpp - which degrees of parallelism make a step fastest
+#pragma once
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tensorpar/core/index.hpp>
+#include <tensorpar/core/infinity.hpp>
+#include <tensorpar/core/thread_pool.hpp>
+#include <tensorpar/program/memory_by_kind.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/degrees/configured.hpp>
+#include <tensorpar/search/intra/fitting.hpp>
+#include <tensorpar/simulate/engine.hpp>
+#include <tuple>
+#include <vector>
+
+namespace tensorpar::search {
+
+/// Which configurations are looked at.
+struct degree_limits {
+  // devices of tensor parallelism: 0, as many as the innermost links join; of pipelines: 0, as many as there
+  // are repeated layers
+  int max_tensor = 0, max_pipeline = 0;
+  int max_virtual_stages = 8;
+  i64 max_micro_batch = 0;               // times the graph's own batch; 0: as memory allows
+  std::vector<int> micro_batches = {};   // without a pipeline: numbers that are allowed; empty: any
+  std::vector<ir::zero_stage> sharding = {ir::zero_stage::none, ir::zero_stage::updates,
+                                          ir::zero_stage::weights};
+  std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
+  int simulated = 32;                    // configurations at most, those of least estimates
+  int threads = 0;                       // 0: one per processor. The result is the same for any number
+};
+
+/// A configuration with its simulated step. Beyond twice as many micro-batches as stages the step is that of
+/// fewer, and for the rest what one more takes.
+struct ranked_config {
+  parallel_config config;
+  double seconds = infinity;
+  i64 peak = 0;
+  std::optional<shortage> infeasible;
+};
+
+namespace detail {
+
+/// One replica's devices with one micro-batch after another, without a pipeline: what estimates are made of.
+struct replica_step {
+  double seconds = 0;                    // of one more micro-batch
+  passes::memory_by_kind memory;         // of the fullest device
+};
+struct estimated_config {
+  parallel_config config;
+  double seconds = 0, bytes = 0;
+};
+
+template <cost::cost_model M> class degree_ranking {
+  static constexpr double margin = 0.95;                       // prefetch hides some of what estimates count
+  configurations<M>& all_;
+  training_problem const& asked_;
+  M const& model_;
+  degree_limits const& o_;
+  std::map<std::tuple<int, i64, recomputation>, std::optional<replica_step>> replicas_;
+
+  planned_step step(parallel_config const& c, machine const& on, i64 samples) {
+    configured_plan const x = all_.plan_of(c, on, samples);
+    return step_to_simulate(x.graph, x.plan, asked_.loss, asked_.scratch);
+  }
+  /// Nothing where operators cannot be split so.
+  std::optional<replica_step> const& replica(parallel_config c) {
+    auto const [at, made] = replicas_.insert({{c.tensor, c.micro_batch, c.recompute}, std::nullopt});
+    if (!made) return at->second;
+    c.data = c.pipeline = c.virtual_stages = 1;
+    c.sharding = ir::zero_stage::none;
+    c.prefetch = 0;
+    machine const on = part_of(all_.on(), {0, c.tensor});
+    try {
+      planned_step const two = step(c, on, 2 * c.micro_batch);
+      replica_step r;
+      std::array<double, 2> passed{};                          // when each micro-batch is through both passes
+      for (span const& x : simulate(two.program, on, model_, {true, false}).spans) {
+        task const& t = two.program.tasks[idx(x.task)];
+        if (two.graph.graph.node(t.node).phase == step_phase::update) continue;
+        double& end = passed[idx(t.micro_batch)];
+        end = std::max(end, x.end);
+      }
+      r.seconds = passed[1] - passed[0];
+      for (passes::memory_by_kind const& m : passes::memory_of(two))
+        if (m.together() > r.memory.together()) r.memory = m;
+      at->second = r;
+    } catch (error const&) {
+      // another degree of tensor parallelism
+    }
+    return at->second;
+  }
+  /// Bytes that estimates may reach: they are within a tenth of what is.
+  double room() const {
+    double most = 0;
+    for (i64 b : all_.on().memories()) most = std::max(most, static_cast<double>(b));
+    return most > 0 ? 1.1 * most : infinity;
+  }
+  i64 micro_batches(parallel_config const& c) const { return all_.samples() / c.data / c.micro_batch; }
+
+  /// Computing and what no other micro-batch hides, in equal stages, with the pipeline's fill; nothing of
+  /// what replicas tell each other. Weights, gradients and optimizer's state in equal parts, and the
+  /// activations of as many micro-batches as a group has in flight.
+  std::optional<estimated_config> estimate(parallel_config const& c) {
+    std::optional<replica_step> const& one = replica(c);
+    if (!one) return std::nullopt;
+    using enum passes::memory_kind;
+    double const m = static_cast<double>(micro_batches(c)), stages = c.pipeline, chunks = c.virtual_stages,
+                 part = 1 / stages, copies = c.data;
+    auto const bytes = [&](passes::memory_kind k) { return static_cast<double>(one->memory[k]); };
+    double const kept = c.sharding == ir::zero_stage::weights ? 1 / copies : 1,
+                 stepped = c.sharding == ir::zero_stage::none ? 1 : 1 / copies;
+    double const sums = m > 1 ? 1 : 0;                 // of one micro-batch, a gradient goes as it comes
+    double in_flight = std::min(m, stages) * part;
+    if (chunks > 1) in_flight *= 1 + (stages - 1) / (stages * chunks);
+    return estimated_config{c, one->seconds * part * (m + (stages - 1) / chunks),
+                            part * (kept * (bytes(weights) + sums * bytes(gradients)) +
+                                    stepped * bytes(optimizer)) +
+                                in_flight * bytes(activations) + bytes(workspace)};
+  }
+  bool allowed(i64 number) const {
+    std::vector<int> const& some = o_.micro_batches;
+    return some.empty() || std::find(some.begin(), some.end(), number) != some.end();
+  }
+  /// All that divide and may be faster than `bar`, by estimated seconds.
+  std::vector<estimated_config> estimates(double bar) {
+    std::vector<estimated_config> r;
+    int const devices = all_.on().size();
+    i64 const parts = all_.samples() / all_.own(), most = o_.max_micro_batch > 0 ? o_.max_micro_batch : parts;
+    int const inner = all_.on().links.empty() ? 1 : static_cast<int>(all_.on().links.front().group),
+              max_tensor = o_.max_tensor > 0 ? o_.max_tensor : inner,
+              max_stages = o_.max_pipeline > 0 ? o_.max_pipeline : std::max(1, all_.layers());
+    auto const each = [](int n, int limit, auto const& f) {
+      for (int k = 1; k <= std::min(n, limit); ++k) if (n % k == 0) f(k);
+    };
+    parallel_config c;
+    auto const savings = [&](double& fewest) {
+      c.recompute = recomputation::none;
+      c.sharding = ir::zero_stage::none;
+      c.prefetch = c.pipeline > 1 ? 0 : 2;
+      auto const kept = estimate(c);
+      if (!kept) return;
+      bool const slow = margin * kept->seconds >= bar;         // what recomputes is slower
+      fewest = std::min(fewest, slow ? kept->bytes / 20 : infinity);
+      for (recomputation const again : o_.recompute)
+        for (ir::zero_stage const shared : o_.sharding) {
+          if (slow || (shared != ir::zero_stage::none && c.data == 1)) continue;
+          if (shared == ir::zero_stage::weights && c.pipeline > 1) continue;
+          c.recompute = again;
+          c.sharding = shared;
+          auto const e = estimate(c);
+          fewest = std::min(fewest, e->bytes);
+          if (margin * e->seconds < bar) r.push_back(*e);
+        }
+    };
+    auto const sizes = [&] {
+      double fewest = 0;                                       // bytes of the size before, at least
+      for (i64 m = 1; m <= most && m * c.data <= parts && fewest < 2 * room(); m *= 2) {
+        c.micro_batch = m * all_.own();
+        fewest = 0;
+        if (parts % (m * c.data) || (c.pipeline == 1 && !allowed(micro_batches(c)))) continue;
+        fewest = infinity;
+        for (c.virtual_stages = 1; c.virtual_stages <= o_.max_virtual_stages; ++c.virtual_stages) {
+          int const chunks = c.pipeline * c.virtual_stages;
+          bool const whole = all_.layers() % chunks == 0 || (all_.layers() + 2) % chunks == 0;
+          if (c.pipeline > 1 ? !whole || chunks > all_.layers() : c.virtual_stages > 1) continue;
+          if (c.virtual_stages > 1 && micro_batches(c) % c.pipeline) continue;
+          savings(fewest);
+        }
+      }
+    };
+    each(devices, max_tensor, [&](int tensor) {
+      each(devices / tensor, max_stages, [&](int stages) {
+        c.tensor = tensor;
+        c.pipeline = stages;
+        c.data = devices / tensor / stages;
+        sizes();
+      });
+    });
+    std::stable_sort(r.begin(), r.end(), [](auto const& a, auto const& b) { return a.seconds < b.seconds; });
+    return r;
+  }
+  /// In full or in part, so that fewer layers recompute than all if they fit.
+  ranked_config fewest_recomputed(ranked_config r) {
+    int const chunks = r.config.pipeline * r.config.virtual_stages;
+    int lacking = 0, fitting = (all_.layers() + chunks - 1) / chunks;
+    while (fitting - lacking > 1) {
+      parallel_config c = r.config;
+      c.recompute_layers = (lacking + fitting) / 2;
+      ranked_config x = simulated(c);
+      (x.infeasible ? lacking : fitting) = c.recompute_layers;
+      if (!x.infeasible && x.seconds < r.seconds) r = std::move(x);
+    }
+    return r;
+  }
+  ranked_config simulated(parallel_config const& c) {
+    ranked_config r;
+    r.config = c;
+    auto const timed = [&](i64 m) {
+      planned_step const s = step(c, all_.on(), m * c.micro_batch * c.data);
+      std::vector<i64> const& arena = s.program.arena;
+      r.peak = *std::max_element(arena.begin(), arena.end());
+      r.infeasible = shortage_in(arena, all_.on().memories(), false);
+      return r.infeasible ? infinity : simulate(s.program, all_.on(), model_, {true, false}).seconds;
+    };
+    i64 const m = micro_batches(c), few = std::max(2, c.pipeline);
+    if (m <= 2 * few) r.seconds = timed(m);
+    else {
+      double const one = timed(few), two = one == infinity ? infinity : timed(2 * few);
+      if (two < infinity)
+        r.seconds = two + (two - one) / static_cast<double>(few) * static_cast<double>(m - 2 * few);
+    }
+    return r;
+  }
+
+ public:
+  degree_ranking(configurations<M>& all, training_problem const& asked, M const& model,
+                 degree_limits const& o)
+      : all_(all), asked_(asked), model_(model), o_(o) {}
+
+  std::vector<ranked_config> run(double bar) {
+    std::vector<estimated_config> const known = estimates(bar);
+    std::vector<ranked_config> r;
+    core::thread_pool workers(o_.threads);
+    std::size_t at = 0;
+    constexpr std::size_t together = 8;                        // the same for any number of threads
+    while (at < known.size() && static_cast<int>(r.size()) < o_.simulated) {
+      std::vector<parallel_config> some;
+      for (; at < known.size() && some.size() < together; ++at) {
+        estimated_config const& e = known[at];
+        if (margin * e.seconds >= bar) { at = known.size(); break; }
+        if (e.bytes > room()) continue;
+        bool const dearer = std::any_of(r.begin(), r.end(), [&](ranked_config const& x) {
+          parallel_config like = x.config;
+          like.recompute = e.config.recompute;
+          return !x.infeasible && like == e.config;
+        });
+        if (!dearer) some.push_back(e.config);
+      }
+      std::vector<ranked_config> found(some.size());
+      for (parallel_config const& c : some) all_.tensor_loops(c);
+      workers.run(static_cast<int>(some.size()),
+                  [&](int i, int) { found[idx(i)] = simulated(some[idx(i)]); });
+      for (ranked_config& x : found) {
+        bar = std::min(bar, x.seconds);
+        r.push_back(std::move(x));
+      }
+    }
+    auto const before = [](ranked_config const& a, ranked_config const& b) {
+      if (a.infeasible && b.infeasible) return a.infeasible->missing < b.infeasible->missing;
+      return !a.infeasible && (b.infeasible || a.seconds < b.seconds);
+    };
+    if (r.empty() && !known.empty())                           // none fits: which lacks least
+      r.push_back(simulated(std::min_element(known.begin(), known.end(), [](auto const& a, auto const& b) {
+                              return a.bytes < b.bytes;
+                            })->config));
+    auto const kept = [&](ranked_config const& x) {            // the same fits without recomputation
+      return x.config.recompute != recomputation::none &&
+             std::any_of(r.begin(), r.end(), [&](ranked_config const& y) {
+               parallel_config like = x.config;
+               like.recompute = recomputation::none;
+               return !y.infeasible && y.config == like;
+             });
+    };
+    std::stable_sort(r.begin(), r.end(), before);
+    r.erase(std::remove_if(r.begin(), r.end(), kept), r.end());
+    std::size_t const top = std::min<std::size_t>(r.size(), 2);
+    for (std::size_t i = 0; i < top; ++i)
+      if (!r[i].infeasible && r[i].config.recompute != recomputation::none) r[i] = fewest_recomputed(r[i]);
+    std::stable_sort(r.begin(), r.end(), before);
+    return r;
+  }
+};
+
+}  // namespace detail
+
+/// Configurations whose steps were simulated: those that fit first, the fastest before others; then by what
+/// they lack. Estimates decide which are simulated: none whose estimate is 5 % above `bar` seconds or the
+/// fastest found. Empty: none divides, or none is below `bar`. Deterministic.
+/// O(limits.simulated * unrolling).
+template <cost::cost_model M>
+std::vector<ranked_config> rank_configurations(configurations<M>& all, training_problem const& asked,
+                                               M const& model, degree_limits const& limits = {},
+                                               double bar = infinity) {
+  return detail::degree_ranking<M>(all, asked, model, limits).run(bar);
+}
+
+}  // namespace tensorpar::search

@@ -1,0 +1,114 @@
+// tests/search/degrees/ranking.test.cpp - the fastest degrees are those of a search through all, and estimates leave none of them out
+#include <tensorpar/search/degrees/ranking.hpp>
+
+#include <doctest/doctest.h>
+#include <random>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/search/overlapped.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+#include "support/effort.hpp"
+
+using namespace tensorpar;
+using namespace tensorpar::search;
+
+namespace {
+
+training_problem gpt(int layers, i64 samples) {
+  return {.graph = zoo::make("gpt3_1b3:layers=" + std::to_string(layers) + ",hidden=64,heads=4,wide=128,seq=32,vocab=256", 1),
+          .samples = samples,
+          .optimizer = {.kind = optimizer_kind::adamw}};
+}
+machine nodes(int n, int per, double outer, i64 memory) {
+  device_kind k{"device", 1e12, 1e11, memory, 1e-6};
+  return make_cluster("nodes", k, n * per, per, {"inner", per, 1e-6, 4e9}, n > 1 ? link_level{"outer", n * per, 5e-6, outer} : link_level{});
+}
+/// By all degrees that divide, one after another and in full.
+template <class F> void each_configuration(int devices, i64 samples, int layers, int tensor, F const& f) {
+  for (int t = 1; t <= tensor; ++t)
+    for (int p = 1; p <= layers; ++p)
+      for (i64 m : {1, 2, 4, 8, 16})
+        for (int v = 1; v <= 8; ++v)
+          for (int r = 0; r < 3; ++r)
+            for (int z = 0; z < 3; ++z) {
+              if (devices % (t * p)) continue;
+              parallel_config const c{.data = devices / t / p, .tensor = t, .pipeline = p, .virtual_stages = v, .micro_batch = m,
+                                      .sharding = static_cast<ir::zero_stage>(z), .recompute = static_cast<recomputation>(r),
+                                      .prefetch = p > 1 ? 0 : 2};
+              if (samples % (m * c.data) || (z && c.data == 1) || (z == 2 && p > 1)) continue;
+              if (p * v > layers || (p == 1 && v > 1)) continue;
+              if (p > 1 && layers % (p * v) && (layers + 2) % (p * v)) continue;
+              if (v > 1 && samples / c.data / m % p) continue;
+              f(c);
+            }
+}
+
+}  // namespace
+
+TEST_CASE("the fastest degrees that fit are those of all configurations, on random machines") {
+  std::mt19937_64 draw(7);
+  cost::analytical const model;
+  int compared = 0, none = 0, kinds = 0;
+  parallel_config before;
+  for (int i = 0; i < test_effort::cases(8); ++i) {
+    CAPTURE(i);
+    int const layers = i % 2 ? 4 : 2;
+    i64 const samples = i % 3 ? 8 : 16;
+    training_problem const asked = gpt(layers, samples);
+    machine const on = nodes(1 + i % 2, 2 + 2 * (i % 3 == 1), 1e8 * static_cast<double>(1 + draw() % 40),
+                             static_cast<i64>(600'000 * (1 + draw() % 12)));
+    configurations<cost::analytical> all(asked, on, model);
+    degree_limits limits;
+    limits.simulated = 1000;
+    std::vector<ranked_config> const found = rank_configurations(all, asked, model, limits);
+    double least = infinity;
+    each_configuration(on.size(), samples, layers, static_cast<int>(on.links.front().group), [&](parallel_config const& c) {
+      configured_plan const x = all.plan_of(c);
+      simulated_plan const s = simulated(x.graph, x.plan, asked, model);
+      if (!s.infeasible) least = std::min(least, s.seconds);
+    });
+    REQUIRE(!found.empty());
+    if (least == infinity) {
+      ++none;
+      CHECK(found[0].infeasible);
+      continue;
+    }
+    ++compared;
+    kinds += !(found[0].config == before);
+    before = found[0].config;
+    CHECK(!found[0].infeasible);
+    CHECK(found[0].seconds <= 1.05 * least);
+    CHECK(found[0].seconds >= 0.99 * least);
+    for (std::size_t k = 1; k < found.size(); ++k) CHECK((found[k].infeasible || found[k].seconds >= found[k - 1].seconds));
+    limits.threads = 3;
+    std::vector<ranked_config> const again = rank_configurations(all, asked, model, limits);
+    REQUIRE(again.size() == found.size());
+    for (std::size_t k = 0; k < found.size(); ++k) CHECK(again[k].config == found[k].config);
+    limits.simulated = 4;
+    CHECK(rank_configurations(all, asked, model, limits).size() <= 8);
+    CHECK(rank_configurations(all, asked, model, {}, 1e-12).empty());
+  }
+  CHECK(compared >= test_effort::cases(5));
+  CHECK((kinds >= 3 || test_effort::slow));
+  MESSAGE(compared << " compared, " << kinds << " changes of the fastest, " << none << " where nothing fits");
+}
+
+TEST_CASE("limits are kept; where nothing fits, what lacks least is told; where nothing divides, nothing") {
+  cost::analytical const model;
+  training_problem const asked = gpt(4, 8);
+  machine const on = nodes(2, 4, 1e9, i64{1} << 30);
+  configurations<cost::analytical> all(asked, on, model);
+  for (ranked_config const& x : rank_configurations(all, asked, model, {.max_tensor = 2, .max_pipeline = 2, .max_micro_batch = 1}))
+    CHECK((x.config.tensor <= 2 && x.config.pipeline <= 2 && x.config.micro_batch == 1));
+  machine const full = nodes(2, 4, 1e9, 10'000);
+  configurations<cost::analytical> none(asked, full, model);
+  std::vector<ranked_config> const lacking = rank_configurations(none, asked, model);
+  REQUIRE(lacking.size() == 1);
+  CHECK(lacking[0].infeasible);
+  CHECK(lacking[0].infeasible->missing > 0);
+  training_problem const odd = gpt(4, 7);
+  configurations<cost::analytical> indivisible(odd, on, model);
+  CHECK(rank_configurations(indivisible, odd, model, {.max_tensor = 2, .max_pipeline = 1}).empty());
+}
