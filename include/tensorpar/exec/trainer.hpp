@@ -10,11 +10,13 @@ namespace tensorpar {
 
 namespace detail {
 
-/// The step of an answer for a policy: as it is, if it was planned for this policy, else unrolled for it.
+/// The step of an answer for a policy: as it is, if it was planned for this policy and lists all devices,
+/// else unrolled for it.
 template <class Compute> planned_step step_for_policy(planned const& p) {
   require_feasible(p.plan);
   planned_step const& s = p.step;
-  bool const same = p.plan.scalar_bytes == sizeof(typename Compute::scalar_type) &&
+  bool const same = s.program.listed_for.empty() &&
+                    p.plan.scalar_bytes == sizeof(typename Compute::scalar_type) &&
                     p.plan.scratch == exec::scratch_of<Compute>().policy;
   return same ? s : planned_step{s.graph, s.plan, {}, s.order, s.passes};
 }

@@ -13,8 +13,8 @@ namespace tensorpar {
 
 /// One of the plans that were compared. Only what is feasible is a plan.
 struct tried_plan {
-  // "shardings", or the schedule of a pipeline; ", rewritten": of a graph that rules made; ", mapped": with
-  // shardings of their own inside stages
+  // "shardings", the schedule of a pipeline, or "degrees: " and these; ", rewritten": of a graph that rules
+  // made; ", mapped": with shardings of their own inside stages
   std::string what;
   int micro_batches = 1;                 // of stages the largest number
   int stages = 0;
@@ -37,7 +37,9 @@ struct planned {
   // all devices or the first alone, in the numbers of micro-batches that were tried
   // (search/solve/step_bound.hpp); else 0
   tensorpar::plan plan;
-  // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy
+  // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy. On very
+  // many devices its program lists one of those that do the same (`program::listed_for`); a trainer unrolls
+  // its own
   planned_step step;
   std::vector<tried_plan> tried;         // all that was compared, and why the others lost
   int chosen = -1;                       // of those

@@ -9,8 +9,11 @@
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/planned.hpp>
 #include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/degrees/ranking.hpp>
 #include <tensorpar/search/effort.hpp>
+#include <tensorpar/search/micro_batches.hpp>
 #include <tensorpar/search/overlapped.hpp>
+#include <tensorpar/search/phase_options.hpp>
 #include <tensorpar/search/pipeline/fit_stages.hpp>
 #include <tensorpar/search/pipeline/map_within.hpp>
 #include <tensorpar/search/rewritten_candidates.hpp>
@@ -18,41 +21,6 @@
 #include <utility>
 
 namespace tensorpar::detail {
-
-/// Divisors of n from 1 to n, each a multiple of the one before by n's next prime factor, which is as small
-/// as it may be. Factors above `max_micro_batches` are not told apart. O(max_micro_batches) at most.
-inline std::vector<i64> divisors_in_a_row(i64 n) {
-  std::vector<i64> r{1};
-  for (i64 p = 2; n > 1;) {
-    while (n % p != 0 && p <= max_micro_batches && p * p <= n) ++p;
-    i64 const factor = n % p == 0 ? p : n;
-    r.push_back(r.back() * factor);
-    n /= factor;
-  }
-  return r;
-}
-
-inline std::vector<search::schedule_kind> schedules_of(planning_options const& o) {
-  if (o.schedules) return *o.schedules;
-  if (o.effort == effort::quick) return {};
-  return {search::schedule_kind::one_f_one_b, search::schedule_kind::zb_h1};
-}
-/// What each phase is asked of this problem, of its graph on however many samples.
-inline search::search_options search_of(training_problem const& p, planning_options const& o) {
-  search::search_options s;
-  static_cast<search::sharding_knobs&>(s) = o.knobs.shardings;
-  s.fewer_devices = s.fewer_devices && o.effort != effort::quick;
-  s.model = p.name;
-  s.loss = p.loss;
-  s.optimizer = p.optimizer;
-  s.reduction = p.reduction;
-  s.scalar_bytes = p.scalar_bytes();
-  s.scratch = p.scratch;
-  s.threads = o.threads;
-  s.compare = false;
-  s.max_listed = std::numeric_limits<i64>::max();                  // max_placed is what counts here
-  return s;
-}
 
 /// Keeps the fastest of the plans that it is told of.
 template <cost::cost_model M> class plan_search {
@@ -68,8 +36,9 @@ template <cost::cost_model M> class plan_search {
   search::search_options each_;                                  // what each phase is asked
   // seconds of the fastest shardings
   double plain_ = infinity, rewritten_ = plain_;
-  std::vector<int> micro_batches_;                               // of the shardings that were looked at
-  bool communicates_longer_ = false;                             // the fastest plan so far
+  std::vector<int> micro_batches_;               // of the shardings that were looked at
+  bool communicates_longer_ = false;             // the fastest plan so far
+  search::detail::told_watch told_;
   planned r_;
 
   /// Of a device, if all have as many, or fewer.
@@ -79,13 +48,16 @@ template <cost::cost_model M> class plan_search {
       if (n * axes_.own() * on_.size() <= batch_) most = n * axes_.own();
     return most;
   }
+  double placed(i64 micro_batches) const {
+    return static_cast<double>(micro_batches) * given_.node_count();
+  }
   bool too_large(i64 micro_batches) const {
-    return static_cast<double>(micro_batches) * given_.node_count() * on_.size() >
-           static_cast<double>(o_.knobs.max_placed);
+    return placed(micro_batches) > static_cast<double>(o_.knobs.max_placed);
   }
 
   double fastest() const { return r_.chosen < 0 ? infinity : r_.tried[idx(r_.chosen)].seconds; }
 
+  void add(tried_plan c) { told_.add(r_.tried, std::move(c)); }
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
     p.precision = format_;
@@ -97,7 +69,7 @@ template <cost::cost_model M> class plan_search {
     c.stages = static_cast<int>(p.pipeline.stages.size());
     bool const better =
         c.feasible() && (r_.chosen < 0 || c.seconds < r_.tried[idx(r_.chosen)].seconds * (1 - 1e-9));
-    r_.tried.push_back(std::move(c));
+    add(std::move(c));
     if (!better) return;
     r_.chosen = static_cast<int>(r_.tried.size()) - 1;
     communicates_longer_ = s.communicating > s.computing;
@@ -106,11 +78,14 @@ template <cost::cost_model M> class plan_search {
   }
   void lacks(tried_plan c, shortage const& s) {
     c.infeasible = s;
-    r_.tried.push_back(std::move(c));
+    add(std::move(c));
   }
   void refuse(tried_plan c, std::string why) {
     c.refused = std::move(why);
-    r_.tried.push_back(std::move(c));
+    add(std::move(c));
+  }
+  void refuse_size(tried_plan c) {
+    refuse(std::move(c), "more operators times micro-batches than " + std::to_string(o_.knobs.max_placed));
   }
 
   /// Every operator on all devices or some, micro-batches one after another. Returns whether more of these
@@ -121,9 +96,10 @@ template <cost::cost_model M> class plan_search {
     c.what = "shardings";
     c.micro_batches = micro_batches;
     if (too_large(micro_batches)) {
-      refuse(std::move(c), "more operators on devices than " + std::to_string(o_.knobs.max_placed));
+      refuse_size(std::move(c));
       return false;
     }
+    told_.goes_on("shardings, " + std::to_string(micro_batches) + " micro-batches");
     search::search_options s = each_;
     s.micro_batches = micro_batches;
     computation_graph const graph = ir::rebatch(given_, batch_ / micro_batches / axes_.own());
@@ -146,6 +122,10 @@ template <cost::cost_model M> class plan_search {
     std::vector<op_strategy> const apart = found.plan.nodes;
     bool const short_of = !found.feasible() || found.plan.saves_more_than_updates();
     bool more = consider("", plain_, graph, std::move(found));
+    constexpr double hopeless = 1.3;               // neither overlap nor more micro-batches gain that
+    tried_plan const& last = r_.tried.back();
+    if (last.feasible() ? last.seconds > hopeless * fastest() : o_.effort == effort::quick && r_.chosen >= 0)
+      return false;
     if (on_.size() > 1 && (short_of || o_.effort != effort::quick))
       if (search::search_result other = overlapping(graph, s); other.plan.nodes != apart)
         more = consider(", overlapped", plain_, graph, std::move(other)) || more;
@@ -153,6 +133,32 @@ template <cost::cost_model M> class plan_search {
       if (auto x = rewritten_shardings(graph, on_, model_, s, o_.knobs.rules))
         more = consider(", rewritten", rewritten_, x->graph, std::move(x->found)) || more;
     return more;
+  }
+
+  /// Plans of a few degrees for all operators alike, as trainers are configured: tensor and data parallelism
+  /// with ZeRO, and pipelines where 1F1B is asked for. Those that may be faster than what is known.
+  /// `data_alone`: data parallelism, which takes little time to look at.
+  void degrees(bool data_alone) {
+    told_.begins(data_alone ? "data parallelism" : "degrees of parallelism");
+    search::degree_limits const limits = degrees_of(o_, each_, data_alone);
+    search::configurations<M> all(asked_, on_, model_);
+    int offered = 0;
+    for (search::ranked_config const& x :
+         search::rank_configurations(all, asked_, model_, limits, fastest())) {
+      search::parallel_config const& g = x.config;
+      tried_plan c{"degrees: " + search::text_of(g),
+                   static_cast<int>(batch_ / g.data / g.micro_batch),
+                   g.pipeline > 1 ? g.pipeline * g.virtual_stages : 0,
+                   g.prefetch, x.seconds, x.peak, x.infeasible, {}};
+      constexpr double gain = 0.02;                    // that another prefetch may bring
+      if (x.infeasible || x.seconds * (1 - gain) >= fastest()) add(std::move(c));
+      else if (too_large(c.micro_batches)) refuse_size(std::move(c));
+      else {
+        search::configured_plan made = all.plan_of(g);
+        offer(std::move(c), made.graph, std::move(made.plan));
+      }
+      if (++offered == 2) return;
+    }
   }
 
   /// Shardings for steps that communicate while they compute: what is communicated counts for what it slows
@@ -171,7 +177,10 @@ template <cost::cost_model M> class plan_search {
     bool together = true;
     for (op_strategy const& n : p.nodes) together = together && n.sharding.start == p.nodes[0].sharding.start;
     double least = p.step_seconds;
-    for (int k : micro_batches_) {
+    std::vector<int> tried = micro_batches_;
+    if (std::find(tried.begin(), tried.end(), p.micro_batches) == tried.end())
+      tried.push_back(p.micro_batches);
+    for (int k : tried) {
       search::search_options s = each_;
       s.micro_batches = k;
       search::search_space const space = search::space_for(on_, s);
@@ -184,24 +193,12 @@ template <cost::cost_model M> class plan_search {
     return least;
   }
 
-  search::graph_stage_options stage_degrees(bool saving) const {
-    search::graph_stage_options g;
-    g.mini_batch = batch_;
-    g.loss = asked_.loss;
-    g.optimizer = asked_.optimizer;
-    g.reduction = each_.reduction;
-    g.scalar_bytes = each_.scalar_bytes;
-    g.scratch = asked_.scratch;
-    g.max_tensor = o_.knobs.max_tensor;
-    if (g.max_tensor <= 0) g.max_tensor = on_.links.empty() ? 1 : static_cast<int>(on_.links.front().group);
-    g.recompute = g.shard_optimizer = saving;
-    return g;
-  }
   /// Stages by this schedule; where those that keep everything do not fit, also such that compute again and
   /// share the optimizer's state.
   void stages(search::schedule_kind kind, char const* how, computation_graph const& few,
               plan const& rewritten) {
     std::string const name = std::string(name_of(kind)) + how;
+    told_.begins("pipelines, " + name);
     tried_plan c;
     c.what = name;
     search::stage_options some = o_.knobs.stages;
@@ -210,7 +207,7 @@ template <cost::cost_model M> class plan_search {
       for (i64 n : divisors_in_a_row(batch_ / axes_.own())) some.micro_batches.push_back(n * axes_.own());
     std::erase_if(some.micro_batches, [&](i64 b) { return too_large(batch_ / b); });
     if (some.micro_batches.empty())
-      return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.knobs.max_placed));
+      return refuse_size(std::move(c));
     std::vector<std::vector<int>> before;
     for (int v = 0; v < few.node_count(); ++v) before.push_back(few.predecessors(v));
     auto const offered = [&](tried_plan x, plan p) {
@@ -221,7 +218,8 @@ template <cost::cost_model M> class plan_search {
     try {
       search::fitted_stages found;
       for (bool const saving : {false, true}) {
-        search::graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
+        search::graph_stages<M> const model(few, on_, model_,
+                                            stages_of(asked_, o_, on_, each_, batch_, saving));
         found = search::fit_stages(before, few, on_, model, some, kind, 12, fastest());
         if (found.feasible() || !each_.save_memory) break;
       }
@@ -252,7 +250,8 @@ template <cost::cost_model M> class plan_search {
         model_(model),
         o_(o),
         schedules_(schedules_of(o)),
-        each_(search_of(p, o)) {
+        each_(search_of(p, o)),
+        told_{o.watch, on_.size() == 1 ? 1 : 3 + schedules_.size() * (o.effort == effort::thorough ? 2 : 1)} {
     char const* const here = "plan_training";
     require_machine(on_);
     search::detail::require_bound(given_);
@@ -278,10 +277,17 @@ template <cost::cost_model M> class plan_search {
   }
 
   planned run() {
+    if (on_.size() > 1) degrees(true);
+    told_.begins("shardings");
     for (int k : o_.micro_batches) shardings(k);
     if (o_.micro_batches.empty())
       for (i64 k : divisors_in_a_row(batch_ / axes_.own()))
         if (k > max_micro_batches || !shardings(static_cast<int>(k))) break;
+    if (on_.size() > 1) degrees(false);
+    return pipelines();
+  }
+  /// Pipelines, and what was tried before.
+  planned pipelines() {
     if (on_.size() > 1) {
       for (search::schedule_kind k : schedules_) stages(k, "", given_, {});
       std::optional<rewritten_candidate> x;
@@ -289,14 +295,16 @@ template <cost::cost_model M> class plan_search {
         x = rewritten_for_stages(given_, usual_samples(), on_, model_, each_, o_.knobs.rules);
       if (x) for (search::schedule_kind k : schedules_) stages(k, ", rewritten", x->graph, x->found.plan);
     }
-    if (r_.chosen >= 0) return sealed();
-    return nothing_found();
+    return answer();
   }
 
  private:
-  /// The plan that was chosen, with its step for all devices.
+  planned answer() { return r_.chosen >= 0 ? sealed() : nothing_found(); }
+  /// The plan that was chosen, with its step: for all devices, unless these are too many.
   planned sealed() {
-    r_.step = step_of(r_.graph, r_.plan, asked_.loss, asked_.scratch);
+    bool const all = placed(r_.best().micro_batches) * on_.size() <= static_cast<double>(o_.knobs.max_listed);
+    r_.step = all ? step_of(r_.graph, r_.plan, asked_.loss, asked_.scratch)
+                  : step_to_simulate(r_.graph, r_.plan, asked_.loss, asked_.scratch);
     for (plan* p : {&r_.plan, &r_.step.plan}) {
       p->model = asked_.name;
       p->step_seconds = r_.tried[idx(r_.chosen)].seconds;
@@ -325,7 +333,7 @@ template <cost::cost_model M> class plan_search {
     if (!r_.infeasible)
       throw error("nothing to choose from: " +
                       (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused),
-                  "plan_training", "fewer devices, fewer operators, or a larger max_placed");
+                  "plan_training", "fewer operators or micro-batches, or a larger max_placed");
     return std::move(r_);
   }
 };

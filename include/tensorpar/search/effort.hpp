@@ -6,6 +6,7 @@
 #include <tensorpar/search/joint/rewriting_knobs.hpp>
 #include <tensorpar/search/pipeline/schedules/schedule_kind.hpp>
 #include <tensorpar/search/pipeline/stage_options.hpp>
+#include <tensorpar/search/plan_watch.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -23,9 +24,11 @@ struct planner_knobs {
   search::stage_options stages;
   // parts of an operator inside stages; 0: as many as the innermost links join
   int max_tensor = 0;
-  // operators times micro-batches times devices of a program that is unrolled. 300,000 of them take 260 MB;
-  // of pipelines as many programs are there at once as threads, up to 4
-  i64 max_placed = i64{1} << 21;
+  // operators times micro-batches of a program that is unrolled, on one device of those that do the same.
+  // 300,000 of them take 260 MB; of pipelines as many programs are there at once as threads, up to 4
+  i64 max_placed = i64{1} << 19;
+  // the same times devices: beyond that `planned::step` lists one device of those that do the same
+  i64 max_listed = i64{1} << 21;
 };
 
 struct planning_options {
@@ -36,6 +39,7 @@ struct planning_options {
   std::optional<std::vector<search::schedule_kind>> schedules = {};
   int threads = 0;                       // 0: one per processor. The result is the same for any number
   planner_knobs knobs = {};
+  search::plan_watch* watch = nullptr;   // told of every plan that is compared (search/plan_watch.hpp)
 };
 
 }  // namespace tensorpar

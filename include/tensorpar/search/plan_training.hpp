@@ -26,10 +26,13 @@ extern template planned fastest_plan(training_problem const&, machine const&, co
 ///    (`optimize`, search/intra/optimize.hpp), and once more for steps in which computing and communicating
 ///    overlap. More micro-batches are tried while nothing fits, or while the plan for fewer recomputes or
 ///    shards its weights, and until a step gets longer.
-/// 2. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
+/// 2. degrees: data, tensor and pipeline parallelism in the same degrees for all operators, as trainers are
+///    configured, with ZeRO, recomputation and virtual stages (`rank_configurations`,
+///    search/degrees/ranking.hpp). Those that may be faster than what is known.
+/// 3. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
 ///    shardings of their own inside (`map_within`). A pipeline may have one stage.
-/// 3. with `effort::thorough` both again after rewrite rules (`optimize_jointly`, search/joint/joint.hpp),
-///    for the whole machine and for one device with its share of the samples.
+/// 4. with `effort::thorough` shardings and pipelines again after rewrite rules (`optimize_jointly`,
+///    search/joint/joint.hpp), for the whole machine and for one device with its share of the samples.
 /// Graph and machine are put into the problem's number format first (`at_precision`): products run at its
 /// rate, numbers have its bytes, and `planned::graph` is in that format.
 /// Every candidate is unrolled and simulated under the same cost model, with prefetch too

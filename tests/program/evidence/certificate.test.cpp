@@ -10,6 +10,7 @@
 #include <support/effort.hpp>
 #include <support/random_pipeline.hpp>
 #include <tensorpar/plan/codec.hpp>
+#include <tensorpar/program/step_of.hpp>
 
 using namespace tensorpar;
 
@@ -196,4 +197,25 @@ TEST_CASE("no plan makes the checker crash") {
   }
   // only clusters of other names, links or more memory, which are no part of what a program does
   CHECK(accepted < test_effort::cases(75));
+}
+
+TEST_CASE("a seal is the same whether a program lists all devices or one of those that do the same") {
+  std::mt19937 draw(11);
+  int listed = 0;
+  for (int i = 0; i < test_effort::cases(40); ++i) {
+    CAPTURE(i);
+    bool const staged = i % 2;
+    computation_graph const g = staged || i % 4 ? tests::residual_mlp() : tests::small_transformer();
+    plan p = staged ? tests::random_pipeline(g, {.devices = 2 + i % 5}, 1, 4, draw) : tests::random_plan(g, 4, draw);
+    if (!staged && i % 3)
+      for (op_strategy& n : p.nodes) n.sharding = {0, {{'\0', 4, 1}}};
+    planned_step const all = step_of(g, p), some = step_to_simulate(g, p);
+    listed += !some.program.listed_for.empty() && some.program.listed_for != all.program.listed_for;
+    plan a = p, b = p;
+    tensorpar::detail::seal_of(all.program, p.cluster.size()).write(a);
+    tensorpar::detail::seal_of(some.program, p.cluster.size()).write(b);
+    CHECK(a == b);
+    CHECK(a.tasks != 0);
+  }
+  CHECK(listed > 10);
 }

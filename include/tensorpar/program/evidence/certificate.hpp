@@ -42,7 +42,8 @@ struct program_seal {
     arena.resize(q.arena.size());
     for (int d : members) arena[idx(d)] = q.arena[idx(device)];
     tasks = passes::task_hash(q);
-    offsets.add(device).add(members.size()).add(passes::offset_hash(q, device));
+    int const listed = q.listed_for.empty() ? device : q.listed_for[idx(device)];
+    offsets.add(device).add(members.size()).add(passes::offset_hash(q, listed));
   }
   void write(plan& p) const {
     p.peak_bytes = arena;
@@ -51,6 +52,7 @@ struct program_seal {
   }
 };
 
+/// The same whether a program lists all devices or one of those that do the same.
 inline program_seal seal_of(program const& q, int devices) {
   program_seal s;
   for (auto const& [d, members] : kinds_of_devices(q, devices)) s.add(q, d, members);
