@@ -27,6 +27,8 @@
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/page/html.hpp>
 #include <tensorpar/report/json.hpp>
+#include <tensorpar/report/reason.hpp>
+#include <tensorpar/report/strategy.hpp>
 #include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
@@ -216,8 +218,11 @@ void verify(settings const& s, computation_graph const& declared, plan const& p)
 }
 
 /// Plans of other strategies as the page compares them: their steps are simulated, too.
-std::vector<report::rival> rivals_of(std::vector<search::baseline> const& all, computation_graph const& declared, plan p) {
+std::vector<report::rival> rivals_of(std::vector<search::baseline> const& all, computation_graph const& declared,
+                                     computation_graph const& graph, plan p) {
   std::vector<report::rival> r;
+  planned_step const mine = step_to_simulate(graph, p);
+  report::step_account const chosen = report::account_of(mine, simulate(mine.program, p.cluster, cost::analytical{}, {.memory = false}));
   p.graph = declared.hash();
   p.rewrites.clear();
   p.node_order.clear();
@@ -229,7 +234,8 @@ std::vector<report::rival> rivals_of(std::vector<search::baseline> const& all, c
     planned_step const step = step_to_simulate(declared, p);
     timeline const time = simulate(step.program, p.cluster, cost::analytical{}, {.memory = false});
     report::plan_summary const sum = report::summary_of(b.name, step.graph, step.plan, step.program, time);
-    r.push_back({b.name, report::settings_text(sum), sum.seconds, sum.peak(), std::max(i64{0}, sum.lacks()), sum.dominated});
+    r.push_back({b.name, report::settings_text(sum), sum.seconds, sum.peak(), std::max(i64{0}, sum.lacks()),
+                 report::reason_text(chosen, report::account_of(step, time))});
   }
   return r;
 }
@@ -255,13 +261,14 @@ void look_closer(settings const& s, computation_graph const& graph, plan& p, std
   timeline const time = simulate(q, p.cluster, cost::analytical{});
   p.step_seconds = step.plan.step_seconds = time.seconds;
   report::plan_summary const all = report::summary_of("plan", step.graph, step.plan, q, time);
+  std::string const strategy = report::strategy_text(graph, p);
   if (!s.html.empty()) {                                                  // [quoted: page]
-    report::page_notes const notes{.rivals = std::move(rivals), .date = s.date, .command = s.command};
+    report::page_notes const notes{.strategy = strategy, .rivals = std::move(rivals), .date = s.date, .command = s.command};
     std::string const page = report::html_report(step.graph, step.plan, q, time, {}, {}, notes);
     core::write_whole_file(s.html, page);
   }                                                                       // [end]
   if (s.json) return;
-  std::printf("simulated step %s, largest arena %s; %s\n", report::seconds_text(time.seconds).c_str(),
+  std::printf("%s\nsimulated step %s, largest arena %s; %s\n", strategy.c_str(), report::seconds_text(time.seconds).c_str(),
               report::bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
 }
 
@@ -401,7 +408,7 @@ int work(settings s) {
   seal(r.graph, r.plan);
   if (s.check) verify(s, declared, r.plan);
   std::vector<report::rival> rivals;
-  if (!s.html.empty()) rivals = rivals_of(r.baselines, declared, r.plan);
+  if (!s.html.empty()) rivals = rivals_of(r.baselines, declared, r.graph, r.plan);
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan, std::move(rivals));
   if (!s.plan_file.empty()) {
     write_plan(r.plan, s.plan_file);

@@ -22,6 +22,11 @@ TEST_CASE("an explanation names every operator, collective and device") {
   CHECK(has(text, "predicted step " + report::seconds_text(s.predicted.seconds)));
   CHECK(has(text, "dominated by comp") != has(text, "dominated by comm"));
   CHECK(has(text, "peak memory"));
+  CHECK(has(text, "weights "));
+  CHECK(has(text, "communicates and computes nothing") == (report::exposed_communication(s.q, s.predicted).exposed > 0));
+  report::plan_summary in_words = report::summary_of("", s.t, s.p, s.q, s.predicted);
+  in_words.strategy = "in words";
+  CHECK(has(report::explain(in_words), "\n  in words\n"));
   CHECK(text.back() == '\n');
   plan q = s.p;
   q.bound = 0.9;

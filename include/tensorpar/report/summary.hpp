@@ -13,6 +13,7 @@
 #include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/report/choices.hpp>
 #include <tensorpar/report/exposed_communication.hpp>
+#include <tensorpar/program/memory_by_kind.hpp>
 #include <tensorpar/report/units.hpp>
 #include <tensorpar/simulate/throughput.hpp>
 
@@ -35,9 +36,11 @@ struct operator_summary {
 struct device_summary {
   double compute = 0, move = 0;  // busy seconds; the two may overlap
   i64 peak = 0, capacity = 0;
+  passes::memory_by_kind memory = {};  // in use when most is; between buffers lies the rest
 };
 struct plan_summary {
   std::string name, model, cluster;
+  std::string strategy;                // in a sentence, where given (report/strategy.hpp)
   std::string numbers;                 // number format, bytes of a number, FLOP/s of the devices, in words
   int micro_batches = 1;               // of a pipeline those of the stage that has most
   bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
@@ -84,6 +87,15 @@ inline std::string throughput_text(plan_summary const& s) {
   return r + ", " + detail::printed("%.1f", 100 * t.mfu) + " % of the devices' FLOP/s (MFU)";
 }
 
+/// "weights 15.0 GiB, gradients 3.1 GiB": kinds that there are.
+inline std::string memory_text(passes::memory_by_kind const& m, char const* between = ", ") {
+  std::string r;
+  for (std::size_t k = 0; k < m.bytes.size(); ++k)
+    if (m.bytes[k] > 0)
+      r += (r.empty() ? "" : between) + std::string(passes::memory_kind_names[k]) + " " +
+           bytes_text(static_cast<double>(m.bytes[k]));
+  return r;
+}
 /// An operator with its attributes, those that are empty left out; a contraction by its notation.
 inline std::string op_text(op::any_op const& op) {
   if (op.is<contraction>()) return "contraction{" + std::string(op.as<contraction>().spelled().view()) + "}";
@@ -197,6 +209,18 @@ inline std::string dominating(plan_summary const& s, computation_graph const& g,
          ": device " + std::to_string(busiest) + " " + compute + "; it " + move;
 }
 
+/// Memory of every device; not yet what it does.
+inline std::vector<device_summary> devices_of(training_graph const& t, plan const& p, program const& q) {
+  std::vector<device_summary> r(p.cluster.device.size());
+  std::vector<passes::memory_by_kind> const memory = passes::memory_of(t, q);
+  for (std::size_t d = 0; d < r.size(); ++d) {
+    r[d].peak = d < q.arena.size() ? q.arena[d] : 0;
+    r[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
+    if (d < memory.size()) r[d].memory = memory[d];
+  }
+  return r;
+}
+
 }  // namespace detail
 
 /// O(tasks + spans + operators).
@@ -222,11 +246,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.cost = p.cost;
   s.of_steps = p.cost > 0 && p.cost == p.step_seconds;
   s.prefetch = p.prefetch;
-  s.devices.resize(p.cluster.device.size());
-  for (std::size_t d = 0; d < s.devices.size(); ++d) {
-    s.devices[d].peak = d < q.arena.size() ? q.arena[d] : 0;
-    s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
-  }
+  s.devices = detail::devices_of(t, p, q);
   std::vector<operator_choice> const choices = choices_of(t, p, q);
   for (int v = 0; v < static_cast<int>(choices.size()); ++v) {
     ir::sharding const& x = p.nodes[idx(v)].sharding;
@@ -266,6 +286,11 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
       auto& b = busy[{o->node, x.device}];
       (talks ? b.second : b.first) += n;
     }
+  }
+  for (std::size_t d = 0; d < q.listed_for.size(); ++d) {  // others do as one that is listed
+    device_summary const& like = s.devices[idx(q.listed_for[d])];
+    s.devices[d].compute = like.compute;
+    s.devices[d].move = like.move;
   }
   for (auto const& [key, b] : busy) {
     operator_summary& o = s.operators[idx(key.first)];

@@ -8,7 +8,7 @@ namespace tensorpar::report {
 
 namespace detail {
 
-/// Devices with the same peak and capacity in one row.
+/// Devices with the same peak and capacity in one row, and what fills them.
 inline std::string memory_lines(plan_summary const& s) {
   std::vector<std::vector<std::string>> rows;
   std::vector<bool> told(s.devices.size(), false);
@@ -16,7 +16,8 @@ inline std::string memory_lines(plan_summary const& s) {
     if (told[d]) continue;
     std::vector<int> same;
     for (std::size_t e = d; e < s.devices.size(); ++e)
-      if (s.devices[e].peak == s.devices[d].peak && s.devices[e].capacity == s.devices[d].capacity) {
+      if (s.devices[e].peak == s.devices[d].peak && s.devices[e].capacity == s.devices[d].capacity &&
+          s.devices[e].memory == s.devices[d].memory) {
         same.push_back(static_cast<int>(e));
         told[e] = true;
       }
@@ -24,9 +25,10 @@ inline std::string memory_lines(plan_summary const& s) {
                  room = static_cast<double>(s.devices[d].capacity);
     rows.push_back({"device " + devices_text(same), bytes_text(peak),
                     room > 0 ? "of " + bytes_text(room) : "",
-                    room > 0 ? "(" + detail::three(100 * peak / room) + " %)" : ""});
+                    room > 0 ? "(" + detail::three(100 * peak / room) + " %)" : "",
+                    memory_text(s.devices[d].memory)});
   }
-  return columns(rows, {}, "    ");
+  return columns(rows, {true, false, false, false, true}, "    ");
 }
 
 }  // namespace detail
@@ -73,10 +75,15 @@ inline std::string explain(plan_summary const& s) {
   if (s.summed) r += ", the loss is a sum over samples";
   if (s.prefetch) r += ", " + prefetch_text(s.prefetch);
   if (s.ordered) r += ", operators in the plan's own order";
+  if (!s.strategy.empty()) r += "\n  " + s.strategy;
   if (!s.numbers.empty()) r += "\n  numbers in " + s.numbers;
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (std::string const rate = throughput_text(s); !rate.empty()) r += ": " + rate;
   if (std::string const bound = bound_text(s); !bound.empty()) r += "\n  " + bound;
+  if (s.seconds > 0 && s.communication.exposed > 0)
+    r += "\n  for " + seconds_text(s.communication.exposed) + " of it (" +
+         percent_text(s.communication.exposed / s.seconds) + ") device " +
+         std::to_string(s.communication.device) + " communicates and computes nothing";
   r += "\n  dominated by " + s.dominated + "\n  sharding\n";
   std::vector<detail::alike> const lines = detail::joined(
       s.operators, s.operators.size() > explain_lines,

@@ -77,7 +77,6 @@ TEST_CASE("pages of every kind run without an error") {
   report::page_notes notes;
   notes.strategy = "<b>\"in words\"</b>";
   notes.rivals = {{"<img src=x onerror=errors.push(1)>", "a", 1, 1, 1, "'\"&"}};
-  notes.memory = {{{"<weights>", 100}}};
   std::string const dom = shown(report::html_report(s.t, s.p, s.q, s.predicted, {{"<measured>", s.measured}}, {}, notes), "");
   CHECK(dom.find("<title>errors=0 </title>") != dom.npos);
   CHECK(rows(dom) == static_cast<std::size_t>(s.t.forward_nodes));

@@ -28,7 +28,7 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
   return page_head(s, q.tasks.size(), notes, group_style(groups.size())) + page_cards(s, predicted, others) +
          words_section(s) + chain_section(summary_of(chain, t.graph, q, predicted)) +
          comparison_section(s, compared, notes.rivals) + graph_section(t, parts) +
-         parallel_section(t, p, groups) + time_sections() + memory_section(s, groups, notes) +
+         parallel_section(t, p, groups) + time_sections() + memory_section(s, groups) +
          bytes_section(s) + operators_section() + page_foot(p.cluster, notes) +
          "</main>\n<div id=\"tip\"></div>\n<script type=\"application/json\" id=\"data\">" +
          script_json(report_data(t, parts, q, predicted, others)) + "</script>\n<script>" + html_script +

@@ -167,18 +167,17 @@ struct memory_row {
   std::vector<int> devices;
   int group = 0;
   i64 peak = 0, capacity = 0;
-  std::vector<memory_part> parts;
+  passes::memory_by_kind parts;
 };
-/// Rows by their first device. `parts`: by device, may be empty. O(devices * rows).
-inline std::vector<memory_row> memory_rows(plan_summary const& s, device_groups const& groups,
-                                           std::vector<std::vector<memory_part>> const& parts) {
+/// Rows by their first device. O(devices * rows).
+inline std::vector<memory_row> memory_rows(plan_summary const& s, device_groups const& groups) {
   std::vector<memory_row> r;
   for (std::size_t d = 0; d < s.devices.size(); ++d) {
     memory_row x{{static_cast<int>(d)},
                  groups.of[d],
                  s.devices[d].peak,
                  s.devices[d].capacity,
-                 d < parts.size() ? parts[d] : std::vector<memory_part>{}};
+                 s.devices[d].memory};
     auto const same = std::find_if(r.begin(), r.end(), [&](memory_row const& y) {
       return y.group == x.group && y.peak == x.peak && y.capacity == x.capacity && y.parts == x.parts;
     });
@@ -201,22 +200,23 @@ inline std::string memory_bar(memory_row const& x, double longest) {
   if (x.capacity > 0) r += "<b style=\"width:" + percent(room) + "\"></b>";
   r += "<span>";
   double shade = 100, told = 0;
-  for (memory_part const& p : x.parts) {
-    r += "<i title=\"" + html_text(p.kind) + "\" style=\"width:" + percent(static_cast<double>(p.bytes)) +
-         ";background:" + group_css(x.group) + ";opacity:" + printed("%.0f", shade) + "%\"></i>";
-    shade = std::max(30.0, shade - 16);
-    told += static_cast<double>(p.bytes);
+  for (std::size_t k = 0; k < x.parts.bytes.size(); ++k) {
+    double const bytes = static_cast<double>(x.parts.bytes[k]);
+    if (bytes > 0)
+      r += "<i title=\"" + std::string(passes::memory_kind_names[k]) + "\" style=\"width:" + percent(bytes) +
+           ";background:" + group_css(x.group) + ";opacity:" + printed("%.0f", shade) + "%\"></i>";
+    shade -= 16;
+    told += bytes;
   }
   double const rest = static_cast<double>(x.peak) - told;
   if (rest > 0)
     r += "<i style=\"width:" + percent(rest) + ";background:" + group_css(x.group) +
-         (x.parts.empty() ? "" : ";opacity:20%") + "\"></i>";
+         (told > 0 ? ";opacity:15%" : "") + "\"></i>";
   return r + "</span></div>";
 }
 /// Peak memory against capacity; devices that are alike share a row.
-inline std::string memory_section(plan_summary const& s, device_groups const& groups,
-                                  page_notes const& notes) {
-  std::vector<memory_row> const rows = memory_rows(s, groups, notes.memory);
+inline std::string memory_section(plan_summary const& s, device_groups const& groups) {
+  std::vector<memory_row> const rows = memory_rows(s, groups);
   double longest = 0;
   for (memory_row const& x : rows)
     longest = std::max({longest, static_cast<double>(x.peak), static_cast<double>(x.capacity)});
@@ -224,9 +224,8 @@ inline std::string memory_section(plan_summary const& s, device_groups const& gr
       "<section><h2>Peak memory per device</h2><div class=\"table\"><table class=\"plain\" "
       "id=\"memory-table\"><tbody>\n";
   for (memory_row const& x : rows) {
-    std::string more, letter = groups.size() > 1 ? group_name(x.group) + " " : "";
-    for (memory_part const& p : x.parts)
-      more += (more.empty() ? "" : " \xc2\xb7 ") + p.kind + " " + bytes_text(static_cast<double>(p.bytes));
+    std::string more = memory_text(x.parts, " \xc2\xb7 "),
+                letter = groups.size() > 1 ? group_name(x.group) + " " : "";
     if (i64 const lacks = x.peak - x.capacity; x.capacity > 0 && lacks > 0)
       more += (more.empty() ? "" : " \xc2\xb7 ") +
               ("does not fit: lacks " + bytes_text(static_cast<double>(lacks)));
