@@ -18,10 +18,10 @@ class tensorpar(ConanFile):
     topics = ("deep-learning", "parallelism", "header-only", "cpp20")
     settings = "os", "arch", "compiler", "build_type"
     options = {"json": [True, False], "eigen": [True, False], "threads": [True, False], "peers": [True, False],
-               "ranges": [True, False], "z3": [True, False],
+               "ranges": [True, False], "tool": [True, False], "z3": [True, False],
                "mpi": [True, False], "cuda": [True, False], "nccl": [True, False], "cudnn": [True, False],
                "compiled": [True, False], "shared": [True, False], "fPIC": [True, False]}
-    default_options = {"json": True, "eigen": True, "threads": True, "peers": False, "ranges": False, "z3": False, "mpi": False,
+    default_options = {"json": True, "eigen": True, "threads": True, "peers": False, "ranges": False, "tool": False, "z3": False, "mpi": False,
                        "cuda": False, "nccl": False, "cudnn": False, "compiled": False, "shared": False, "fPIC": True}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "src/*"
     no_copy_source = True
@@ -50,12 +50,14 @@ class tensorpar(ConanFile):
 
     def requirements(self):
         self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
-        if self.options.json or self.options.peers:
+        if self.options.json or self.options.peers or self.options.tool:
             self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
         if self.options.eigen:
             self.requires("eigen/[>=3.4 <4]", transitive_headers=True)
         if self.options.ranges:
             self.requires("range-v3/[>=0.12 <1]", transitive_headers=True)
+        if self.options.tool:
+            self.requires("cli11/[>=2.1 <3]", transitive_headers=True)
         if self.options.z3:
             self.requires("z3/[>=4.8 <5]", transitive_headers=True, transitive_libs=True)
         # mpi, cuda, nccl and cudnn: the machine's own, found by CMake
@@ -73,13 +75,15 @@ class tensorpar(ConanFile):
         oldest = self.compilers.get(compiler)
         if oldest and Version(self.settings.compiler.version) < oldest:
             raise ConanInvalidConfiguration(f"tensorpar needs {compiler} {oldest} or newer")
+        if self.options.tool and not (self.options.json and self.options.threads):
+            raise ConanInvalidConfiguration("the option tool needs json and threads")
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("json", "eigen", "threads", "peers", "ranges", "z3", "mpi", "cuda", "nccl", "cudnn", "compiled"):
+        for part in ("json", "eigen", "threads", "peers", "ranges", "tool", "z3", "mpi", "cuda", "nccl", "cudnn", "compiled"):
             toolchain.cache_variables[f"TENSORPAR_{part.upper()}"] = bool(self.options.get_safe(part))
         toolchain.cache_variables["CMAKE_INSTALL_LIBDIR"] = "lib"
-        for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
+        for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ", "TOOL"):    # whoever wants the program makes it of tensorpar::tool
             toolchain.cache_variables[f"TENSORPAR_BUILD_{part}"] = False
         toolchain.cache_variables["TENSORPAR_INSTALL"] = True
         toolchain.generate()

@@ -1,6 +1,6 @@
 # cmake/developer.cmake - flags and tools of our own tests, examples and benchmarks; consumers never see them
-if(NOT TENSORPAR_JSON OR NOT TENSORPAR_EIGEN OR NOT TENSORPAR_THREADS OR NOT TENSORPAR_PEERS OR NOT TENSORPAR_RANGES)
-  message(FATAL_ERROR "tests, examples, benchmarks and fuzzers use every part: set TENSORPAR_JSON, TENSORPAR_EIGEN, TENSORPAR_THREADS, TENSORPAR_PEERS and TENSORPAR_RANGES")
+if(NOT TENSORPAR_JSON OR NOT TENSORPAR_EIGEN OR NOT TENSORPAR_THREADS OR NOT TENSORPAR_PEERS OR NOT TENSORPAR_RANGES OR NOT TENSORPAR_TOOL)
+  message(FATAL_ERROR "tests, examples, benchmarks and fuzzers use every part: set TENSORPAR_JSON, TENSORPAR_EIGEN, TENSORPAR_THREADS, TENSORPAR_PEERS, TENSORPAR_RANGES and TENSORPAR_TOOL")
 endif()
 option(TENSORPAR_WERROR "Treat warnings of our own code as errors (the presets of CMakePresets.json do)" OFF)
 option(TENSORPAR_NATIVE "Compile examples and benchmarks for this very processor" ON)
@@ -34,7 +34,7 @@ elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(tensorpar_developer INTERFACE -Xclang -fno-pch-timestamp)
 endif()
 target_link_libraries(tensorpar_developer INTERFACE tensorpar::tensorpar tensorpar::json tensorpar::eigen tensorpar::threads
-  tensorpar::peers tensorpar::ranges)
+  tensorpar::peers tensorpar::ranges tensorpar::tool)
 
 # For examples and benchmarks: this processor's instructions. What `native` means enters the command line, so that neither ccache nor a
 # kept build folder can hand over code made on another processor.
@@ -63,10 +63,13 @@ add_library(tensorpar_quick INTERFACE)
 target_link_libraries(tensorpar_quick INTERFACE tensorpar_developer)
 target_compile_options(tensorpar_quick INTERFACE -O0)
 
-# The library that tests, quick programs and the starter share: with assertions, as tests have them, and little optimised.
+# The library that tests, quick programs and the starter share: with assertions, as tests have them, and little optimised but for kernels and
+# for what searches spend their time in.
 if(TENSORPAR_COMPILED AND TENSORPAR_QUICK_PROGRAMS)
   target_compile_options(tensorpar_compiled PRIVATE -Og -UNDEBUG -D_GLIBCXX_ASSERTIONS)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels.cpp PROPERTIES COMPILE_OPTIONS -O2)
+  foreach(source kernels mapping program shardings stages)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/${source}.cpp PROPERTIES COMPILE_OPTIONS -O2)
+  endforeach()
 endif()
 
 # tensorpar_program(TARGET SOURCE): an example or a benchmark. If it is one that tests run for a moment only, what it has in common with
@@ -85,7 +88,7 @@ function(tensorpar_program target source)
       set(header ${source})
     endif()
     file(STRINGS ${header} executes REGEX "tensorpar/(exec/(executor|trainer)|run).hpp")
-    file(STRINGS ${header} searches REGEX "tensorpar/(search/(intra/optimize|joint/joint|plan_training)|plan).hpp")
+    file(STRINGS ${header} searches REGEX "tensorpar/(search/(intra/optimize|joint/joint|plan_training)|tool/tool|plan).hpp")
     file(STRINGS ${header} exact REGEX "(eigen|run)<(double|prime_field)>")     # of which tensorpar::compiled has none
     if(executes AND (exact OR NOT TENSORPAR_COMPILED))
       string(APPEND unit "#include \"support/executors_once.hpp\"\n")

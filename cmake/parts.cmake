@@ -21,14 +21,21 @@ function(tensorpar_install_core)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tensorpar)
 endfunction()
 
-# tensorpar_part(name PACKAGE package [VERSION v] LINK targets): the target tensorpar::name = the core + one third party, if the option
-# TENSORPAR_<NAME> is on. Installed, it is a component that looks for its package only when asked for.
+# tensorpar_part(name PACKAGE package [VERSION v] [PARTS parts] LINK targets): the target tensorpar::name = the core + one third party + the
+# named parts, if the option TENSORPAR_<NAME> is on. Installed, it is a component that looks for its package only when asked for.
 function(tensorpar_part name)
-  cmake_parse_arguments(arg "" "PACKAGE;VERSION" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "PACKAGE;VERSION" "PARTS;LINK" ${ARGN})
   string(TOUPPER ${name} upper)
   if(NOT TENSORPAR_${upper})
     return()
   endif()
+  foreach(part IN LISTS arg_PARTS)
+    if(NOT TARGET tensorpar_${part})
+      string(TOUPPER ${part} needed)
+      message(FATAL_ERROR "TENSORPAR_${upper} needs TENSORPAR_${needed}")
+    endif()
+    list(APPEND arg_LINK tensorpar_${part})
+  endforeach()
   find_package(${arg_PACKAGE} ${arg_VERSION} REQUIRED GLOBAL)
   add_library(tensorpar_${name} INTERFACE)
   add_library(tensorpar::${name} ALIAS tensorpar_${name})

@@ -57,6 +57,9 @@ int main() {
   if (tensorpar::queries::total(tensorpar::queries::tasks(tensorpar::program{}) | tensorpar::queries::bytes) != 0) return 1;
   parts += " ranges";
 #endif
+#ifdef WITH_TOOL
+  parts += " tool";              // own_tool.cpp uses it
+#endif
 #ifdef WITH_Z3
   auto const joined = tensorpar::rewrite::parse_rule("combine{d,k}(partition{d,k}(x)) => x");
   if (tensorpar::prover::z3_prover().prove(joined).status != tensorpar::prover::proof_status::proved) return 1;

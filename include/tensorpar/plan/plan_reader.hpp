@@ -14,11 +14,11 @@
 
 namespace tensorpar {
 
+namespace detail {
+
 /// Limits of what a file may say; far above any real cluster, far below what could exhaust the reader.
 inline constexpr int plan_max_devices = 1 << 20;
 inline constexpr int plan_max_micro_batches = 1 << 20;
-
-namespace detail {
 
 /// The way from a file's value to one within: "links[0].bandwidth". Made text only where an error says it:
 /// files hold millions of values.

@@ -1,0 +1,4 @@
+// tools/tensorpar.cpp - the program `tensorpar`: plans, compares, shows, diffs, checks and simulates the training of the zoo's models
+#include <tensorpar/tool/tool.hpp>
+
+int main(int argc, char** argv) { return tensorpar::tool(argc, argv); }
