@@ -9,9 +9,9 @@ endforeach()
 if("tool" IN_LIST PARTS)
   add_executable(own_tool ${CMAKE_CURRENT_LIST_DIR}/own_tool.cpp)
   target_link_libraries(own_tool PRIVATE tensorpar::tool)
-  if(COMPILED_ONCE)                     # the searches that our own tests have compiled already: half of the time
-    target_include_directories(own_tool PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..)
-    target_compile_options(own_tool PRIVATE "SHELL:-include support/search_once.hpp")
-    target_link_libraries(own_tool PRIVATE ${COMPILED_ONCE})
+  if(COMPILED_ONCE)                     # what our own tests have compiled already
+    math(EXPR number "1000 * ${tensorpar_VERSION_MAJOR} + ${tensorpar_VERSION_MINOR}")
+    target_compile_definitions(own_tool PRIVATE TENSORPAR_COMPILED=${number})
+    target_link_libraries(own_tool PRIVATE ${COMPILED_ONCE} tensorpar::eigen)
   endif()
 endif()

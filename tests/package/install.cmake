@@ -32,8 +32,8 @@ set(hide -DCMAKE_DISABLE_FIND_PACKAGE_Z3=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohman
 consume(find_package "" ${find} ${hide})  # the core asks for no part's third party
 consume(find_package "json" ${find} -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 set(once "")
-if(EXISTS ${BUILD}/tests/libcompiled_once.a)
-  set(once -DCOMPILED_ONCE=${BUILD}/tests/libcompiled_once.a)
+if(EXISTS ${BUILD}/libtensorpar_compiled.a)
+  set(once -DCOMPILED_ONCE=${BUILD}/libtensorpar_compiled.a)
 endif()
 consume(find_package "${parts}" ${find} ${once})
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} ${find} -DPARTS=tool)

@@ -6,6 +6,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/program/training_problem.hpp>
 #include <tensorpar/tool/console.hpp>
 #include <tensorpar/tool/nearest.hpp>

@@ -6,6 +6,7 @@
 #include <string>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/tool/subject.hpp>
 #include <vector>
