@@ -112,3 +112,36 @@ TEST_CASE("limits are kept; where nothing fits, what lacks least is told; where 
   configurations<cost::analytical> indivisible(odd, on, model);
   CHECK(rank_configurations(indivisible, odd, model, {.max_tensor = 2, .max_pipeline = 1}).empty());
 }
+
+namespace {
+/// Prices as its model does, but for one question, which it does not know.
+struct forgetful {
+  static constexpr char const* says = "no price for this one";
+  int* left;
+  double seconds(auto const& q) const {
+    if ((*left)-- == 0) throw error(says, "forgetful", "another question");
+    return cost::analytical{}.seconds(q);
+  }
+};
+}  // namespace
+
+TEST_CASE("what a cost model throws reaches the caller, whichever question it is") {
+  training_problem const asked = gpt(2, 8);
+  machine const on = nodes(1, 2, 1e9, i64{1} << 30);
+  int thrown = 0, questions = 0, last = 1 << 30;
+  auto const ask = [&](int after) {
+    int left = after;
+    forgetful const model{&left};
+    configurations<forgetful> all(asked, on, model);
+    rank_configurations(all, asked, model, {.max_micro_batch = 1, .simulated = 4, .threads = 1});
+    return after - left;
+  };
+  questions = ask(last);
+  CHECK(questions > 100);
+  for (int k = 0; k < questions; k += 1 + questions / 60) {
+    CAPTURE(k);
+    CHECK_THROWS_WITH_AS(ask(k), doctest::Contains(forgetful::says), error);
+    ++thrown;
+  }
+  CHECK(thrown > 30);
+}

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
@@ -84,9 +85,9 @@ inline bool megatron_splits(char letter, op::work_kind work, char samples, bool 
 }
 
 /// By operator the loop that one replica's devices split, '\0': all do the same. What moves least time by the
-/// search's objective.
+/// search's objective. Nothing where an operator cannot be shared so.
 template <cost::cost_model M>
-std::string tensor_loops(computation_graph const& one, machine const& on, M const& model,
+std::optional<std::string> tensor_loops(computation_graph const& one, machine const& on, M const& model,
                          training_problem const& asked, parallel_config const& c) {
   std::string r(one.nodes.size(), '\0');
   if (c.tensor == 1) return r;
@@ -107,8 +108,7 @@ std::string tensor_loops(computation_graph const& one, machine const& on, M cons
     return s.start == 0 && s.size() == c.tensor && s.axes.size() == 1 &&
            megatron_splits(s.axes[0].letter, work[idx(set)], samples[idx(set)], c.sequence_parallel);
   }, {});
-  if (!a) throw error("operators that " + std::to_string(c.tensor) + " devices cannot share", "configured",
-                      "another degree of tensor parallelism");
+  if (!a) return std::nullopt;
   for (int v = 0; v < t.forward_nodes; ++v)
     r[idx(v)] = p.choices(v).shardings[idx((*a)[idx(v)])].axes[0].letter;
   return r;
@@ -171,7 +171,7 @@ template <cost::cost_model M> class configurations {
   computation_graph few_;
   std::string batch_;                                  // by operator the loop of its samples
   // by samples, devices and sequence parallelism
-  std::map<std::tuple<i64, int, bool>, std::string> loops_;
+  std::map<std::tuple<i64, int, bool>, std::optional<std::string>> loops_;
 
   void require_sizes(parallel_config const& c, machine const& on, i64 samples) const {
     for (int degree : {c.data, c.tensor, c.pipeline, c.virtual_stages})
@@ -227,8 +227,9 @@ template <cost::cost_model M> class configurations {
   i64 samples() const { return asked_.samples ? asked_.samples : own(); }
   int layers() const { return detail::layers_of(few_).second; }
 
-  /// By operator the loop that tensor parallelism splits. Found once for each size of micro-batch and degree.
-  std::string const& tensor_loops(parallel_config const& c) {
+  /// By operator the loop that tensor parallelism splits, or nothing where one cannot be. Found once for each
+  /// size of micro-batch and degree.
+  std::optional<std::string> const& tensor_loops(parallel_config const& c) {
     std::tuple const key{c.micro_batch, c.tensor, c.sequence_parallel};
     auto const known = loops_.find(key);             // plan_of may be called by several threads from then on
     if (known != loops_.end()) return known->second;
@@ -241,7 +242,10 @@ template <cost::cost_model M> class configurations {
   configured_plan plan_of(parallel_config const& c, machine const& on, i64 samples) {
     require_sizes(c, on, samples);
     i64 const together = c.micro_batch * c.data;
-    std::string const& split = tensor_loops(c);
+    std::optional<std::string> const& split = tensor_loops(c);
+    if (!split)
+      throw error("operators that " + std::to_string(c.tensor) + " devices cannot share", "configured",
+                  "another degree of tensor parallelism");
     bool const staged = c.pipeline > 1;
     std::vector<int> const chunk = detail::chunk_of_each(few_, staged ? c.pipeline * c.virtual_stages : 1);
     configured_plan r{staged ? few_ : ir::rebatch(few_, together / own()), {}};
@@ -258,7 +262,7 @@ template <cost::cost_model M> class configurations {
     if (int const loss = few_.output(asked_.loss); loss >= 0)
       p.reduction = ir::reduction_of(few_, loss, asked_.reduction, samples > together, true);
     for (int v = 0; v < few_.node_count(); ++v)
-      p.nodes.push_back({sharding_of(c, split, v, chunk[idx(v)] % c.pipeline)});
+      p.nodes.push_back({sharding_of(c, *split, v, chunk[idx(v)] % c.pipeline)});
     detail::save_memory(few_, c, chunk, p.nodes);
     if (staged) p.pipeline = pipeline_of(c, chunk, samples);
     return r;

@@ -62,11 +62,16 @@ template <cost::cost_model M> class degree_ranking {
   degree_limits const& o_;
   std::map<std::tuple<int, i64, recomputation>, std::optional<replica_step>> replicas_;
 
-  planned_step step(parallel_config const& c, machine const& on, i64 samples) {
-    configured_plan const x = all_.plan_of(c, on, samples);
-    return step_to_simulate(x.graph, x.plan, asked_.loss, asked_.scratch);
+  /// Nothing where operators cannot be split so, or samples not cut so. What a cost model throws goes on:
+  /// `tensor_loops` asks it before.
+  std::optional<planned_step> step(parallel_config const& c, machine const& on, i64 samples) {
+    if (!all_.tensor_loops(c)) return std::nullopt;
+    try {
+      configured_plan const x = all_.plan_of(c, on, samples);
+      return step_to_simulate(x.graph, x.plan, asked_.loss, asked_.scratch);
+    } catch (error const&) { return std::nullopt; }
   }
-  /// Nothing where operators cannot be split so.
+  /// Nothing where there is no such step.
   std::optional<replica_step> const& replica(parallel_config c) {
     auto const [at, made] = replicas_.insert({{c.tensor, c.micro_batch, c.recompute}, std::nullopt});
     if (!made) return at->second;
@@ -74,23 +79,20 @@ template <cost::cost_model M> class degree_ranking {
     c.sharding = ir::zero_stage::none;
     c.prefetch = 0;
     machine const on = part_of(all_.on(), {0, c.tensor});
-    try {
-      planned_step const two = step(c, on, 2 * c.micro_batch);
-      replica_step r;
-      std::array<double, 2> passed{};                          // when each micro-batch is through both passes
-      for (span const& x : simulate(two.program, on, model_, {true, false}).spans) {
-        task const& t = two.program.tasks[idx(x.task)];
-        if (two.graph.graph.node(t.node).phase == step_phase::update) continue;
-        double& end = passed[idx(t.micro_batch)];
-        end = std::max(end, x.end);
-      }
-      r.seconds = passed[1] - passed[0];
-      for (passes::memory_by_kind const& m : passes::memory_of(two))
-        if (m.together() > r.memory.together()) r.memory = m;
-      at->second = r;
-    } catch (error const&) {
-      // another degree of tensor parallelism
+    std::optional<planned_step> const two = step(c, on, 2 * c.micro_batch);
+    if (!two) return at->second;
+    replica_step r;
+    std::array<double, 2> passed{};                            // when each micro-batch is through both passes
+    for (span const& x : simulate(two->program, on, model_, {true, false}).spans) {
+      task const& t = two->program.tasks[idx(x.task)];
+      if (two->graph.graph.node(t.node).phase == step_phase::update) continue;
+      double& end = passed[idx(t.micro_batch)];
+      end = std::max(end, x.end);
     }
+    r.seconds = passed[1] - passed[0];
+    for (passes::memory_by_kind const& m : passes::memory_of(*two))
+      if (m.together() > r.memory.together()) r.memory = m;
+    at->second = r;
     return at->second;
   }
   /// Bytes that estimates may reach: they are within a tenth of what is.
@@ -120,6 +122,11 @@ template <cost::cost_model M> class degree_ranking {
                             part * (kept * (bytes(weights) + sums * bytes(gradients)) +
                                     stepped * bytes(optimizer)) +
                                 in_flight * bytes(activations) + bytes(workspace)};
+  }
+  /// Does this fit, which but for recomputation is that?
+  static bool fits_as(ranked_config const& x, parallel_config that) {
+    that.recompute = x.config.recompute;
+    return !x.infeasible && x.config == that;
   }
   bool allowed(i64 number) const {
     std::vector<int> const& some = o_.micro_batches;
@@ -152,6 +159,7 @@ template <cost::cost_model M> class degree_ranking {
           c.recompute = again;
           c.sharding = shared;
           auto const e = estimate(c);
+          if (!e) continue;
           fewest = std::min(fewest, e->bytes);
           if (margin * e->seconds < bar) r.push_back(*e);
         }
@@ -190,21 +198,27 @@ template <cost::cost_model M> class degree_ranking {
     while (fitting - lacking > 1) {
       parallel_config c = r.config;
       c.recompute_layers = (lacking + fitting) / 2;
-      ranked_config x = simulated(c);
-      (x.infeasible ? lacking : fitting) = c.recompute_layers;
-      if (!x.infeasible && x.seconds < r.seconds) r = std::move(x);
+      std::optional<ranked_config> x = simulated(c);
+      bool const fits = x && !x->infeasible;
+      (fits ? fitting : lacking) = c.recompute_layers;
+      if (fits && x->seconds < r.seconds) r = std::move(*x);
     }
     return r;
   }
-  ranked_config simulated(parallel_config const& c) {
+  /// Nothing where there is no such step. Precondition: `tensor_loops(c)` was asked for before, for several
+  /// threads call this.
+  std::optional<ranked_config> simulated(parallel_config const& c) {
     ranked_config r;
     r.config = c;
+    bool possible = true;
     auto const timed = [&](i64 m) {
-      planned_step const s = step(c, all_.on(), m * c.micro_batch * c.data);
-      std::vector<i64> const& arena = s.program.arena;
+      std::optional<planned_step> const s = step(c, all_.on(), m * c.micro_batch * c.data);
+      possible = possible && s;
+      if (!s) return infinity;
+      std::vector<i64> const& arena = s->program.arena;
       r.peak = *std::max_element(arena.begin(), arena.end());
       r.infeasible = shortage_in(arena, all_.on().memories(), false);
-      return r.infeasible ? infinity : simulate(s.program, all_.on(), model_, {true, false}).seconds;
+      return r.infeasible ? infinity : simulate(s->program, all_.on(), model_, {true, false}).seconds;
     };
     i64 const m = micro_batches(c), few = std::max(2, c.pipeline);
     if (m <= 2 * few) r.seconds = timed(m);
@@ -213,7 +227,7 @@ template <cost::cost_model M> class degree_ranking {
       if (two < infinity)
         r.seconds = two + (two - one) / static_cast<double>(few) * static_cast<double>(m - 2 * few);
     }
-    return r;
+    return possible ? std::optional(std::move(r)) : std::nullopt;
   }
 
  public:
@@ -227,42 +241,40 @@ template <cost::cost_model M> class degree_ranking {
     core::thread_pool workers(o_.threads);
     std::size_t at = 0;
     constexpr std::size_t together = 8;                        // the same for any number of threads
-    while (at < known.size() && static_cast<int>(r.size()) < o_.simulated) {
+    int looked_at = 0;
+    while (at < known.size() && looked_at < o_.simulated) {
       std::vector<parallel_config> some;
       for (; at < known.size() && some.size() < together; ++at) {
         estimated_config const& e = known[at];
         if (margin * e.seconds >= bar) { at = known.size(); break; }
         if (e.bytes > room()) continue;
-        bool const dearer = std::any_of(r.begin(), r.end(), [&](ranked_config const& x) {
-          parallel_config like = x.config;
-          like.recompute = e.config.recompute;
-          return !x.infeasible && like == e.config;
-        });
-        if (!dearer) some.push_back(e.config);
+        auto const less = [&](ranked_config const& x) { return fits_as(x, e.config); };
+        if (std::none_of(r.begin(), r.end(), less)) some.push_back(e.config);
       }
-      std::vector<ranked_config> found(some.size());
+      std::vector<std::optional<ranked_config>> found(some.size());
       for (parallel_config const& c : some) all_.tensor_loops(c);
+      looked_at += static_cast<int>(some.size());
       workers.run(static_cast<int>(some.size()),
                   [&](int i, int) { found[idx(i)] = simulated(some[idx(i)]); });
-      for (ranked_config& x : found) {
-        bar = std::min(bar, x.seconds);
-        r.push_back(std::move(x));
+      for (std::optional<ranked_config>& x : found) {
+        if (!x) continue;
+        bar = std::min(bar, x->seconds);
+        r.push_back(std::move(*x));
       }
     }
     auto const before = [](ranked_config const& a, ranked_config const& b) {
       if (a.infeasible && b.infeasible) return a.infeasible->missing < b.infeasible->missing;
       return !a.infeasible && (b.infeasible || a.seconds < b.seconds);
     };
-    if (r.empty() && !known.empty())                           // none fits: which lacks least
-      r.push_back(simulated(std::min_element(known.begin(), known.end(), [](auto const& a, auto const& b) {
-                              return a.bytes < b.bytes;
-                            })->config));
+    if (r.empty() && !known.empty()) {                         // none fits: which lacks least
+      auto const fewer = [](auto const& a, auto const& b) { return a.bytes < b.bytes; };
+      if (auto x = simulated(std::min_element(known.begin(), known.end(), fewer)->config))
+        r.push_back(std::move(*x));
+    }
     auto const kept = [&](ranked_config const& x) {            // the same fits without recomputation
       return x.config.recompute != recomputation::none &&
              std::any_of(r.begin(), r.end(), [&](ranked_config const& y) {
-               parallel_config like = x.config;
-               like.recompute = recomputation::none;
-               return !y.infeasible && y.config == like;
+               return y.config.recompute == recomputation::none && fits_as(y, x.config);
              });
     };
     std::stable_sort(r.begin(), r.end(), before);
