@@ -239,21 +239,6 @@ std::vector<report::rival> rivals_of(std::vector<search::baseline> const& all, c
   }
   return r;
 }
-/// What else a search of any kind tried.
-std::vector<report::rival> rivals_of(planned const& x) {
-  std::vector<report::rival> r;
-  for (std::size_t i = 0; i < x.tried.size(); ++i) {
-    tried_plan const& c = x.tried[i];
-    if (static_cast<int>(i) == x.chosen) continue;
-    std::string const settings = std::to_string(c.micro_batches) + " micro-batches, " +
-                                 (c.stages ? std::to_string(c.stages) + " stages, " : "") + report::prefetch_text(c.prefetch);
-    double const seconds = c.feasible() && c.seconds < infinity ? c.seconds : 0;
-    r.push_back({c.what, settings, seconds, c.peak, c.infeasible ? c.infeasible->missing : 0,
-                 !c.refused.empty() ? c.refused : c.infeasible ? "no plan of this kind fits" : "slower"});
-  }
-  return r;
-}
-
 /// Unrolls for all devices and simulates; writes the page.
 void look_closer(settings const& s, computation_graph const& graph, plan& p, std::vector<report::rival> rivals) {
   planned_step step = step_of(graph, p);
@@ -317,7 +302,7 @@ int any_kind(settings const& s, machine const& on, i64 batch, search::joint_opti
     print_rules(r.plan);
   }
   if (s.check) verify(s, graph_of(one, r.plan, batch), r.plan);
-  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan, rivals_of(r));
+  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan, report::rivals_of(r));
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
     std::cout << report::event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},

@@ -1,6 +1,8 @@
 // tensorpar/report/comparison.hpp - plans side by side, and which operators make the difference
 #pragma once
 #include <cmath>
+#include <tensorpar/core/infinity.hpp>
+#include <tensorpar/program/planned.hpp>
 #include <tensorpar/report/text.hpp>
 
 namespace tensorpar::report {
@@ -102,6 +104,22 @@ struct rival {
 inline rival rival_of(plan_summary const& chosen, plan_summary const& other) {
   return {other.name, settings_text(other), other.seconds, other.peak(), std::max<i64>(0, other.lacks()),
           why_not(chosen, other).front()};
+}
+/// What else a planner tried: settings, step and memory, or what it lacked, or why none was looked for.
+/// O(plans tried).
+inline std::vector<rival> rivals_of(planned const& x) {
+  std::vector<rival> r;
+  for (std::size_t i = 0; i < x.tried.size(); ++i) {
+    tried_plan const& c = x.tried[i];
+    if (static_cast<int>(i) == x.chosen) continue;
+    std::string const settings = std::to_string(c.micro_batches) + " micro-batches, " +
+                                 (c.stages ? std::to_string(c.stages) + " stages, " : "") +
+                                 prefetch_text(c.prefetch);
+    double const seconds = c.feasible() && c.seconds < infinity ? c.seconds : 0;
+    r.push_back({c.what, settings, seconds, c.peak, c.infeasible ? c.infeasible->missing : 0,
+                 !c.refused.empty() ? c.refused : c.infeasible ? "no plan of this kind fits" : "slower"});
+  }
+  return r;
 }
 /// A heading, the plan itself and its rivals: name, settings, step, step relative to the plan's, memory of
 /// the fullest device, whether it fits, and the reason. O(rivals).

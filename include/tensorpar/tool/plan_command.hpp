@@ -80,21 +80,6 @@ inline void tell_tried(planned const& found, settings const& s, console const& i
   io.out << "compared (* is the plan)\n" << report::columns(rows, {true, true, false, true}, "  ");
 }
 
-/// What else was tried, as the page tells it.
-inline std::vector<report::rival> rivals_of(planned const& found) {
-  std::vector<report::rival> r;
-  for (std::size_t i = 0; i < found.tried.size(); ++i) {
-    tried_plan const& c = found.tried[i];
-    if (static_cast<int>(i) == found.chosen) continue;
-    bool const timed = c.feasible() && c.seconds < infinity;
-    std::string const settings = std::to_string(c.micro_batches) + " micro-batches, " +
-                                 (c.stages ? std::to_string(c.stages) + " stages, " : "") +
-                                 report::prefetch_text(c.prefetch);
-    r.push_back({c.what, settings, timed ? c.seconds : 0, c.peak, c.infeasible ? c.infeasible->missing : 0,
-                 timed ? "slower" : tried_text(c)});
-  }
-  return r;
-}
 inline void write_page(outcome const& x, settings const& s, std::vector<report::rival> rivals) {
   report::page_notes notes = notes_of(x, s);
   notes.rivals = std::move(rivals);
@@ -188,7 +173,7 @@ inline exit_code plan_command(settings const& s, console const& io, std::optiona
     io.out << "planned in " << report::seconds_text(took) << "\n";
   }
   if (!s.out_file.empty()) write_plan(found.plan, s.out_file);
-  if (!s.html.empty()) detail::write_page(o, s, detail::rivals_of(found));
+  if (!s.html.empty()) detail::write_page(o, s, report::rivals_of(found));
   std::optional<step_again> again;
   for (what_if const& w : questions) {
     if (w.needs_search() || !s.what_if_effort.empty()) {

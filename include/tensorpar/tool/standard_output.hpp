@@ -24,7 +24,7 @@ inline bool printed_all() {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return true;
   std::string const why = errno ? std::string(": ") + std::strerror(errno) : std::string();
-  std::fprintf(stderr, "tensorpar: standard output cannot be written%s\n", why.c_str());
+  std::fprintf(stderr, "standard output cannot be written%s\n", why.c_str());
   return false;
 }
 /// Is standard error a terminal, whose line may be written anew?
