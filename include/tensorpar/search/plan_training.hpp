@@ -25,10 +25,11 @@ extern template planned fastest_plan(training_problem const&, machine const&, co
 /// 1. shardings: every operator over all devices or some, for one number of micro-batches after another
 ///    (`optimize`, search/intra/optimize.hpp), and once more for steps in which computing and communicating
 ///    overlap. More micro-batches are tried while nothing fits, or while the plan for fewer recomputes or
-///    shards its weights, and until a step gets longer.
+///    shards its weights, until a step gets longer or takes 1.3 times the best one known, and with
+///    `effort::quick` until something fits.
 /// 2. degrees: data, tensor and pipeline parallelism in the same degrees for all operators, as trainers are
 ///    configured, with ZeRO, recomputation and virtual stages (`rank_configurations`,
-///    search/degrees/ranking.hpp). Those that may be faster than what is known.
+///    search/degrees/ranking.hpp). Those that may be faster than what is known, by estimates.
 /// 3. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
 ///    shardings of their own inside (`map_within`). A pipeline may have one stage.
 /// 4. with `effort::thorough` shardings and pipelines again after rewrite rules (`optimize_jointly`,
