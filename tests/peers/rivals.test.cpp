@@ -5,41 +5,29 @@
 #include <support/search_once.hpp>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
-#include <tensorpar/op/operators.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 #include "support/effort.hpp"
-#include "support/spine.hpp"
+#include "support/small_gpt.hpp"
 
 using namespace tensorpar;
 using namespace tensorpar::peers;
 
 namespace {
 
-training_problem small_gpt(i64 samples) {
-  return {.graph = zoo::make("gpt3_1b3:layers=4,hidden=16,heads=4,wide=32,seq=12,vocab=32", 1),
-          .samples = samples,
-          .optimizer = {optimizer_kind::momentum},
-          .name = "gpt"};
-}
 rival const& named(std::vector<rival> const& all, std::string const& name) {
   for (rival const& r : all) if (r.name == name) return r;
   FAIL("no " << name);
   return all.front();
 }
-template <class E> auto trained(E&& run, host_batch const& data) {
-  run.initialise(3);
-  for (int step = 0; step < 2; ++step) run.step(data, 0.125);
-  return tests::parameters_by_name(run);
-}
 
 }  // namespace
 
 TEST_CASE("rivals are accepted by the checker and train as one device does, exactly") {
-  training_problem const asked = small_gpt(16);
+  training_problem const asked = tests::small_gpt(16);
   computation_graph const whole = ir::rebatch(asked.graph, 16);
   host_batch const data = tests::random_batch(whole, 1, 5);
-  auto const wanted = trained(tests::executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
+  auto const wanted = tests::trained(tests::executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
   std::vector<rival> const all = rivals(asked, logical(4), cost::analytical{}, {.simulated = 6});
   CHECK(all.size() == 7);
   for (rival const& r : all) {
@@ -49,7 +37,7 @@ TEST_CASE("rivals are accepted by the checker and train as one device does, exac
     planned_step const s = step_of(r.graph, r.plan);
     auto const found = check(s.graph, s.plan, s.program);
     CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
-    CHECK(trained(tests::executor_of<prime_field>(r.graph, r.plan), data) == wanted);
+    CHECK(tests::trained(tests::executor_of<prime_field>(r.graph, r.plan), data) == wanted);
     CHECK(simulate(s.program, s.plan.cluster, cost::analytical{}).seconds == doctest::Approx(r.step.seconds));
   }
   for (char const* name : {"DDP", "ZeRO-2", "FSDP", "Megatron"}) CHECK(named(all, name).fits());
@@ -90,7 +78,7 @@ TEST_CASE("no rival that fits beats the plan; one that does not fit says what it
 }
 
 TEST_CASE("degrees that nothing divides by are refused, not left out") {
-  std::vector<rival> const all = rivals(small_gpt(7), logical(4), cost::analytical{}, {.planners = false});
+  std::vector<rival> const all = rivals(tests::small_gpt(7), logical(4), cost::analytical{}, {.planners = false});
   CHECK(all.size() == 4);
   CHECK(named(all, "DDP").refused.find("7 samples on 4 devices") != std::string::npos);
   CHECK(!named(all, "DDP").fits());

@@ -7,6 +7,7 @@
 #include <random>
 #include <support/scratch_folder.hpp>
 #include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/plan/plan_file_text.hpp>
 
 using namespace tensorpar;
 

@@ -1,14 +1,15 @@
 // tests/report/comparison.test.cpp - plans side by side: ratios, what does not fit, and which operators make the difference
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/report/comparison.hpp>
 
 using namespace tensorpar;
+using tests::has;
 
 namespace {
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 tensorpar::report::operator_summary an_operator(int node, std::string name, std::string op, std::string sharding, double compute,
                                                 double move, double reduced) {
   tensorpar::report::operator_summary o;

@@ -1,11 +1,13 @@
 // tests/report/dot.test.cpp - Graphviz text: every operator, every edge, nothing that breaks a quote
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/report/dot.hpp>
 
 using namespace tensorpar;
+using tests::count;
 
 namespace {
 // Outside of quotes: braces and brackets balance; every quote closes on its line.
@@ -22,11 +24,6 @@ bool well_formed(std::string const& s) {
     if (braces < 0 || brackets < 0) return false;
   }
   return !quoted && braces == 0 && brackets == 0;
-}
-std::size_t count(std::string const& s, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
 }
 }  // namespace
 

@@ -1,5 +1,6 @@
 // tests/report/strategy.test.cpp - the sentence says what most operators do, what the rest do, and what saves memory
 #include <doctest/doctest.h>
+#include <report/found_in.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/training.hpp>
@@ -7,6 +8,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using tests::has;
 
 namespace {
 
@@ -22,7 +24,6 @@ struct subject {
   void each(auto const& f) { for (std::size_t v = 0; v < p.nodes.size(); ++v) f(v, g.nodes[v]); }
   std::string told() const { return report::strategy_text(g, p); }
 };
-bool has(std::string const& text, char const* part) { return text.find(part) != text.npos; }
 
 }  // namespace
 

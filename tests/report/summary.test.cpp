@@ -2,16 +2,14 @@
 #include <tensorpar/report/summary.hpp>
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/program/send_early.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
-
-namespace {
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
-}  // namespace
+using tests::has;
 
 TEST_CASE("a sharding is said with the names of axes") {
   computation_graph g;

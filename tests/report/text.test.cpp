@@ -1,14 +1,15 @@
 // tests/report/text.test.cpp - explanations say what the program does
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/report/text.hpp>
 
 using namespace tensorpar;
+using tests::has;
 
 namespace {
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 std::size_t lines(std::string const& s) { return static_cast<std::size_t>(std::count(s.begin(), s.end(), '\n')); }
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <report/found_in.hpp>
 #include <report/page/page_subject.hpp>
 #include <support/random_pipeline.hpp>
 #include <support/scratch_folder.hpp>
@@ -15,6 +16,7 @@
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
+using tests::count;
 
 namespace {
 
@@ -37,11 +39,6 @@ std::string shown(std::string page, std::string const& script) {
                               " 2> " + (folder / "log")).c_str());
   CHECK(rc == 0);
   return core::read_file(folder / "dom");
-}
-std::size_t count(std::string const& s, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
 }
 std::size_t rows(std::string const& dom) {
   std::size_t const from = dom.find("<tbody id=\"operators\">");

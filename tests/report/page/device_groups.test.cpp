@@ -2,16 +2,13 @@
 #include <tensorpar/report/page/device_groups.hpp>
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 
 using namespace tensorpar;
+using tests::count;
 
 namespace {
-std::size_t count(std::string const& s, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
-}
 std::array<int, 3> rgb(std::string const& s) {
   int const all = static_cast<int>(std::stol(s.substr(1), nullptr, 16));
   return {all >> 16, all >> 8 & 255, all & 255};

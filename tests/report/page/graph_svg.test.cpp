@@ -2,19 +2,16 @@
 #include <tensorpar/report/page/graph_svg.hpp>
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/page/page_subject.hpp>
 #include <stack>
 #include <support/small_graphs.hpp>
 #include <tensorpar/op/operators.hpp>
 
 using namespace tensorpar;
+using tests::count;
 
 namespace {
-std::size_t count(std::string const& s, std::string_view what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
-}
 /// Every element that opens closes, in turn.
 bool balanced(std::string const& s) {
   std::stack<std::string> open;

@@ -2,14 +2,13 @@
 #include <tensorpar/report/page/head.hpp>
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/page/page_subject.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/report/page/notes.hpp>
 
 using namespace tensorpar;
-
-namespace {
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
-}  // namespace
+using tests::has;
 
 TEST_CASE("title, strategy, settings and numbers") {
   report::plan_summary s;

@@ -2,12 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <report/found_in.hpp>
 #include <report/page/page_subject.hpp>
 #include <set>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/report/page/html.hpp>
 
 using namespace tensorpar;
+using tests::count;
 
 namespace {
 
@@ -49,11 +51,6 @@ core::json data_of(std::string const& page) {
   std::string const start = "<script type=\"application/json\" id=\"data\">";
   std::size_t const at = page.find(start) + start.size();
   return core::parse_json(page.substr(at, page.find("</script>", at) - at), "data");
-}
-std::size_t count(std::string const& s, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <tensorpar/report/page/parallel_svg.hpp>
 
 #include <doctest/doctest.h>
+#include <report/found_in.hpp>
 
 #include <random>
 #include <tensorpar/program/step_of.hpp>
@@ -15,11 +16,6 @@
 using namespace tests;
 
 namespace {
-std::size_t count(std::string const& text, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
-  return n;
-}
 std::string drawn(planned_step const& s, tensorpar::ir::parallel_graph const& q) {
   tensorpar::report::plan_summary const sum = tensorpar::report::summary_of("", s.graph, s.plan, s.program, {});
   return tensorpar::report::parallel_svg(q, tensorpar::report::device_groups_of(sum, s.plan.cluster.device),

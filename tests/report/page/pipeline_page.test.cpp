@@ -2,25 +2,11 @@
 #include <tensorpar/report/page/pipeline_page.hpp>
 
 #include <doctest/doctest.h>
+#include <report/two_stages.hpp>
 
 using namespace tensorpar;
-
-namespace {
-/// Two stages, two micro-batches, one second each way: 1F1B by hand.
-pipeline two_stages() {
-  pipeline p;
-  p.mini_batch = 2;
-  p.groups = {{0, 1}, {1, 2}};
-  p.stages.resize(2);
-  p.stages[0].nodes = {0};
-  p.stages[1].nodes = {1};
-  p.stages[1].group = 1;
-  auto const F = pass::forward, B = pass::backward;
-  p.schedule = {{{0, F, 0}, {0, F, 1}, {0, B, 0}, {0, B, 1}}, {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
-  return p;
-}
-simulation::pipeline_costs seconds_each() { return {{{1, 1, 0, 0, 1}, {1, 1, 0, 0, 1}}, {}, 0}; }
-}  // namespace
+using tests::seconds_each;
+using tests::two_stages;
 
 TEST_CASE("the page shows every pass once, on one scale, and refers to nothing outside") {
   pipeline const p = two_stages();

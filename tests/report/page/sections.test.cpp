@@ -2,17 +2,11 @@
 #include <tensorpar/report/page/sections.hpp>
 #include <doctest/doctest.h>
 
+#include <report/found_in.hpp>
 #include <report/page/page_subject.hpp>
 
 using namespace tensorpar;
-
-namespace {
-std::size_t count(std::string const& s, std::string const& what) {
-  std::size_t n = 0;
-  for (std::size_t at = s.find(what); at != s.npos; at = s.find(what, at + 1)) ++n;
-  return n;
-}
-}  // namespace
+using tests::count;
 
 TEST_CASE("devices whose memory is alike share a row; parts and shortages part them") {
   report::plan_summary s;

@@ -6,36 +6,19 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
-#include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
-#include "support/spine.hpp"
+#include "support/small_gpt.hpp"
 
 using namespace tensorpar;
 using namespace tensorpar::search;
 
-namespace {
-
-training_problem small_gpt(i64 samples) {
-  return {.graph = zoo::make("gpt3_1b3:layers=4,hidden=16,heads=4,wide=32,seq=12,vocab=32", 1),
-          .samples = samples,
-          .optimizer = {optimizer_kind::momentum},
-          .name = "gpt"};
-}
-template <class E> auto trained(E&& run, host_batch const& data) {
-  run.initialise(3);
-  for (int step = 0; step < 2; ++step) run.step(data, 0.125);
-  return tests::parameters_by_name(run);
-}
-
-}  // namespace
-
 TEST_CASE("configurations of every kind are accepted by the checker and train as one device does, exactly") {
-  training_problem const asked = small_gpt(16);
+  training_problem const asked = tests::small_gpt(16);
   computation_graph const whole = ir::rebatch(asked.graph, 16);
   host_batch const data = tests::random_batch(whole, 1, 5);
-  auto const wanted = trained(tests::executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
+  auto const wanted = tests::trained(tests::executor_of<prime_field>(whole, one_device_plan(whole, {"loss", asked.optimizer, 1})), data);
   struct degrees { int data, tensor, pipeline, chunks; };
   int turn = 0;                                                          // each degree meets each sharding and each recomputation
   for (degrees const d : {degrees{8, 1, 1, 1}, {4, 2, 1, 1}, {2, 4, 1, 1}, {1, 8, 1, 1}, {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 4, 2, 2}, {1, 2, 4, 1}}) {
@@ -45,13 +28,13 @@ TEST_CASE("configurations of every kind are accepted by the checker and train as
         if ((static_cast<int>(sharding) + static_cast<int>(again) + turn) % 3) continue;
         parallel_config const c{.data = d.data, .tensor = d.tensor, .pipeline = d.pipeline, .virtual_stages = d.chunks,
                                 .micro_batch = again == recomputation::none ? 2 : 1, .sequence_parallel = again != recomputation::full,
-                                .sharding = sharding, .recompute = again};
+                                .sharding = sharding, .recompute = again, .recompute_layers = turn % 2};
         CAPTURE(text_of(c));
         configured_plan const x = configured(asked, logical(8), cost::analytical{}, c);
         planned_step const s = step_of(x.graph, x.plan);
         auto const found = check(s.graph, s.plan, s.program);
         CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
-        CHECK(trained(tests::executor_of<prime_field>(x.graph, x.plan), data) == wanted);
+        CHECK(tests::trained(tests::executor_of<prime_field>(x.graph, x.plan), data) == wanted);
         CHECK(x.plan.pipeline.stages.size() == (d.pipeline > 1 ? static_cast<std::size_t>(d.pipeline * d.chunks) : 0));
         int shared = 0, repeated = 0;
         for (op_strategy const& n : x.plan.nodes) shared += n.zero == sharding && sharding != ir::zero_stage::none, repeated += n.recompute;
@@ -82,7 +65,7 @@ TEST_CASE("tensor parallelism is Megatron's: heads, and products split along wha
 }
 
 TEST_CASE("what does not divide is refused, and says what would") {
-  training_problem const asked = small_gpt(16);
+  training_problem const asked = tests::small_gpt(16);
   auto const refused = [&](parallel_config const& c, char const* problem) {
     CHECK_THROWS_WITH_AS(configured(asked, logical(8), cost::analytical{}, c), doctest::Contains(problem), error);
   };

@@ -8,6 +8,7 @@
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/intra/search_options.hpp>
 #include <tensorpar/peers/strategies.hpp>
+#include <tensorpar/search/intra/sharding_knobs.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;

@@ -9,6 +9,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
+#include <tensorpar/search/joint/rewriting_knobs.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <support/small_graphs.hpp>
 

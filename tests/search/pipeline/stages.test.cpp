@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/search/pipeline/stage_options.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
 #include <tensorpar/search/pipeline/stages/decision_state.hpp>
 

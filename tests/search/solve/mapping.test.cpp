@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <support/effort.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
+#include <tensorpar/search/solve/mapping_options.hpp>
 #include <tensorpar/search/solve/objective.hpp>
 
 using namespace tensorpar;

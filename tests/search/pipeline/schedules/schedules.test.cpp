@@ -3,6 +3,7 @@
 #include <tensorpar/search/pipeline/schedules/closed_forms.hpp>
 #include <tensorpar/search/pipeline/schedules/controllable_v.hpp>
 #include <tensorpar/search/pipeline/schedules/interleaved.hpp>
+#include <tensorpar/search/pipeline/schedules/schedule_kind.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_auto.hpp>
 #include <doctest/doctest.h>
 #include <fstream>
