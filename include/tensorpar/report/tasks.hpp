@@ -31,11 +31,8 @@ inline double bytes_of_move(program const& q, task const& t) {
   return ir::bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
-/// Whether a task talks to other devices. Cutting a part out of what a device has is a reshard that does
-/// not.
-inline bool communicates(task const& t) {
-  return t.kind != task_kind::compute && t.step.kind != ir::reshard_kind::slice;
-}
+/// Whether a task talks to other devices.
+inline bool communicates(task const& t) { return t.communicates(); }
 
 /// What a span does: by its task, for a simulation without overlap runs all on one lane; else by its lane.
 inline bool communicates(program const& q, span const& s) {

@@ -51,9 +51,8 @@ class simulator {
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (packed_) claim(t);
       task const& x = p_.tasks[t];
-      bool const talks = x.kind != task_kind::compute && x.step.kind != ir::reshard_kind::slice;
       find_places(x);
-      if (!talks) {
+      if (!x.communicates()) {
         for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
         continue;
       }

@@ -189,6 +189,25 @@ TEST_CASE("over a slow network a device computes while it communicates; the time
   CHECK(together > 0);
 }
 
+TEST_CASE("what a device cuts out of its own memory is done by the lane that computes, as it is simulated") {
+  computation_graph const g = small_transformer();
+  std::mt19937 draw(3);
+  int cuts = 0;
+  for (int trial = 0; trial < 10; ++trial) {
+    executor_of<prime_field, beside> run(differentiate(g), random_plan(g, 4, draw));
+    run.initialise(1);
+    timeline what;
+    run.step(random_batch(g, run.plan_value().micro_batches, 1), 0.1, &what);
+    for (span const& s : what.spans) {
+      task const& t = run.program().tasks[static_cast<std::size_t>(s.task)];
+      bool const cut = t.kind != task_kind::compute && t.step.kind == tensorpar::ir::reshard_kind::slice;
+      CHECK((s.where == lane::communication) == (t.kind != task_kind::compute && !cut));
+      cuts += cut;
+    }
+  }
+  CHECK(cuts > 0);
+}
+
 TEST_CASE("a kernel that fails stops the thread that communicates, and the other way round") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(1);

@@ -41,9 +41,7 @@ inline traffic traffic_of(program const& q, std::vector<char> const* only = null
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& t = q.tasks[i];
     if (only && !(*only)[i]) continue;
-    if (t.kind == task_kind::compute || t.kind == task_kind::receive ||
-        t.step.kind == ir::reshard_kind::slice)
-      continue;
+    if (!t.communicates() || t.kind == task_kind::receive) continue;
     if (t.step.kind == ir::reshard_kind::exchange) {
       shape const& whole = q.buffers[idx((t.in.empty() ? t.out : t.in)[0])].type;
       i64 const bytes = tensorpar::bytes_of(whole.type, q.scalar_bytes);

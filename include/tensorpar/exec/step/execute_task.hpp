@@ -14,7 +14,7 @@
 
 namespace tensorpar::exec::detail {
 
-/// Runs task i, which `p` was prepared for. `moves`: the memory whose queue communicates; `only`: the
+/// Runs task i, which `p` was prepared for. `moves`: the memory in whose queue a reshard is done; `only`: the
 /// evaluation that this is, or null.
 template <class Compute, class Prepared, class Comm, class Memory, class Evaluation>
 void execute_task(computation_graph const& g, program const& q, std::size_t i, Prepared& p,

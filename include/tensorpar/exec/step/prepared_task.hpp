@@ -111,7 +111,7 @@ template <class Scalar, class Memory>
 lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pair<int, int>> const& feeds,
                      device_memory<Scalar, Memory> const& memory) {
   task const& t = q.tasks[i];
-  lane_task r{t.kind != task_kind::compute, {}, {}};
+  lane_task r{t.communicates(), {}, {}};
   auto put = [&](std::vector<byte_range>& side, int b) {
     if (b < 0 || !memory.has(b, d)) return;
     i64 const at = memory.offset(b, d);

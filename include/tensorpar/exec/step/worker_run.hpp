@@ -86,7 +86,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
     if (record) times.emplace(memory.memory(d), start);
     for (std::size_t k = 0; k < tasks.order[w].size(); ++k) {
       std::size_t const i = tasks.order[w][k];
-      int const own = program.tasks[i].kind != task_kind::compute;
+      int const own = program.tasks[i].communicates();
       if (only && !only->needs(i)) {
         if (two_lanes) progress(w).ended(own);
         continue;
@@ -114,7 +114,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
     if (times) times->begin(queue_of(d, own));
     {
       [[maybe_unused]] auto const range = range_in(memory.memory(d), t.name.c_str());
-      execute_task(graph, program, i, tasks.ready_of(i, d), batch, state, comm(d), queue_of(d, true),
+      execute_task(graph, program, i, tasks.ready_of(i, d), batch, state, comm(d), queue_of(d, own),
                    *compute[idx(d)], memory.memory(d), only);
     }
     if (only) only->take(i, d, [&] { if constexpr (queued) comm(d).wait_for(memory.memory(d)); });

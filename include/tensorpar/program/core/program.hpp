@@ -39,6 +39,11 @@ struct task {
   int other_half = -1;               // send, receive: the task that is its counterpart
   std::string name;
   std::vector<int> devices;          // ascending
+
+  /// Does it talk to other devices? Cutting a part out of what a device has is a reshard that does not.
+  bool communicates() const {
+    return kind != task_kind::compute && step.kind != ir::reshard_kind::slice;
+  }
 };
 
 /// The whole step. `arena[d]` is what device d allocates once: buffers and workspaces at fixed offsets.
