@@ -1,5 +1,6 @@
 // bench/pipeline_exec.cpp - pipelines on paced devices: how well the simulator foretells a measured step
 #include "../examples/standard_output.hpp"
+#include "paced_models.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -18,6 +19,7 @@
 using namespace tensorpar;
 using namespace tensorpar::search;
 using namespace tensorpar::peers;
+using paced_models::batch_of, paced_models::made;
 
 namespace {
 
@@ -32,26 +34,6 @@ struct paced_prices {
   double seconds(cost::compute_query const& q) const { return pace(q.op, q.in, q.out); }
   double seconds(cost::reshard_query const&) const { return message; }
 };
-
-host_batch batch_of(computation_graph const& g, i64 times) {
-  host_batch b;
-  for (graph_value const& v : g.values) {
-    if (v.role != value_role::input) continue;
-    host_tensor t;
-    t.shape = v.type;
-    t.shape.d[0].n *= times;
-    for (i64 i = 0, n = t.shape.elements(); i < n; ++i)
-      if (is_integer(v.type.type)) t.index.push_back(static_cast<std::int32_t>(i % 7));
-      else t.real.push_back(static_cast<float>(i % 17) / 16);
-    b[v.name] = std::move(t);
-  }
-  return b;
-}
-template <class Model, class Sizes> computation_graph made(Sizes const& s) {
-  model_builder g;
-  Model::define(g, s);
-  return lower(g, {zoo::batch = 1});
-}
 
 }  // namespace
 
