@@ -115,6 +115,24 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
     }
   }
 
+  /// Calls `visit(layout)` with the layouts that a value may have at a slot of a set's group, choice by
+  /// choice; at an update whole and in parts. Precondition: none was left out.
+  template <class Visit> void each_layout(int set, value_slot const& s, Visit const& visit) const {
+    auto const& k = kinds_[idx(set)];
+    auto const& space = k.spaces[idx(s.local)];
+    auto const& own = k.letters[idx(s.local)];
+    auto const told = [&](std::string const& letters, ir::sharding const& mesh) {
+      visit(s.result ? ir::result_layout(space, letters, mesh, s.port)
+                     : ir::operand_layout(space, letters, mesh, s.port));
+    };
+    for (ir::sharding const& c : k.choices->shardings) {
+      told(own, c);
+      if (!k.update[idx(s.local)]) continue;
+      ir::update_sharding const u = ir::sharded_update(space, own, c);
+      told(u.letters, ir::in_shares(c, u.share));
+    }
+  }
+
   /// The devices of the smallest range in which each choice of a set can stand.
   std::vector<int> min_ranges(int set) const {
     choice_set const& c = tables.sets[idx(set)];

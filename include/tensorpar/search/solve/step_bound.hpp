@@ -4,6 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/cost/model_ref.hpp>
+#include <tensorpar/search/solve/min_additions.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/objective.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
@@ -57,9 +58,11 @@ double lower_bound_on_devices(training_graph const& t, machine const& on, M cons
   choice_book<M> book(on, model, o);
   mapping_problem p = objective_builder<M>(t, book).make(l);
   double const devices = on.size();
+  auto const at = [&](int start, double size) {
+    return share_of_first * (start == 0 ? 1 : 0) + (1 - share_of_first) * size / devices;
+  };
   auto const counts = [&](choice_set const& s, std::size_t i) {
-    double const first = s.shardings[i].start == 0 ? 1 : 0;
-    return share_of_first * first + (1 - share_of_first) * s.sizes[i] / devices;
+    return at(s.shardings[i].start, s.sizes[i]);
   };
   std::vector<std::vector<double>> alone;
   for (choice_set const& s : p.sets) {
@@ -83,7 +86,12 @@ double lower_bound_on_devices(training_graph const& t, machine const& on, M cons
         c.seconds[idx(x) * idx(c.cols) + idx(y)] *=
             std::max(by_class[idx(q.rows)][idx(x)], by_class[idx(q.cols)][idx(y)]);
   }
-  return detail::eliminator(p, alone, e).least(p.set_of, p.pairs).value;
+  training_flows const flows(t, o.micro_batches, false, true);
+  double const additions =
+      search::min_additions(t, on, model, book, flows, p.set_of, [&](ir::layout const& where) {
+        return at(where.start, static_cast<double>(where.size()));
+      });
+  return additions + detail::eliminator(p, alone, e).least(p.set_of, p.pairs).value;
 }
 
 }  // namespace detail
@@ -104,7 +112,8 @@ struct step_bound {
 /// `every_share`: else l = 1 alone is looked at, which is best where steps compute for longer than they
 /// communicate.
 /// `t`: the graph of a micro-batch. Reshards count as often as a program makes them at least
-/// (`objective_options::at_least`). O(some ten problems).
+/// (`objective_options::at_least`), additions of gradients with the least that they take anywhere
+/// (`min_additions`). O(some ten problems).
 template <cost::cost_model M>
 step_bound step_bound_of(training_graph const& t, machine const& on, M const& model, objective_options o,
                          sharding_limits const& l, elimination_limits const& e = {},
