@@ -162,24 +162,23 @@ TEST_CASE("wrong pipelines are caught") {
     p.buffers[static_cast<std::size_t>(p.tasks[pick(all, draw)].workspace)].bytes = 4;
     return true;
   });
-  caught("a parameter that is updated in parts is not joined again", [](program& p, std::mt19937& draw) {
+  caught("a parameter that is kept in parts is not gathered", [](program& p, std::mt19937& draw) {
     auto const all = tasks_where(p, [&](task const& t) {
-      return t.kind == task_kind::reshard && p.buffers[static_cast<std::size_t>(t.out[0])].persistent;
+      return t.kind == task_kind::reshard && p.buffers[static_cast<std::size_t>(t.in[0])].persistent;
     });
     if (all.empty()) return false;
     erase(p, pick(all, draw));
     return true;
   });
-  caught("a gradient is moved into a parameter's home", [](program& p, std::mt19937& draw) {
+  caught("another value is gathered as a parameter", [](program& p, std::mt19937& draw) {
     auto const all = tasks_where(p, [&](task const& t) {
-      return t.kind == task_kind::reshard && p.buffers[static_cast<std::size_t>(t.out[0])].persistent;
+      return t.kind == task_kind::reshard && p.buffers[static_cast<std::size_t>(t.in[0])].persistent;
     });
     for (std::size_t i : all)
       for (std::size_t b = 0; b < p.buffers.size(); ++b)
-        if (p.buffers[b].where == p.tasks[i].step.before && p.buffers[b].value >= 0 && p.buffers[b].first < static_cast<int>(i) &&
+        if (p.buffers[b].where == p.tasks[i].step.before && p.buffers[b].value >= 0 && p.buffers[b].persistent &&
             p.buffers[b].value != p.buffers[static_cast<std::size_t>(p.tasks[i].in[0])].value &&
             p.buffers[b].type == p.buffers[static_cast<std::size_t>(p.tasks[i].in[0])].type && draw() % 2) {
-          p.buffers[b].last = std::max(p.buffers[b].last, static_cast<int>(i));
           p.tasks[i].in[0] = static_cast<int>(b);
           return true;
         }

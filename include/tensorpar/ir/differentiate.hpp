@@ -1,5 +1,4 @@
-// tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update
-// operators
+// tensorpar/ir/differentiate.hpp - from a forward graph to a training step with backward and update operators
 #pragma once
 #include <map>
 #include <tensorpar/core/index.hpp>
@@ -25,13 +24,14 @@ struct training_graph {
   value_id loss;
   // the values that make the loss: one, or one per micro-batch that the graph holds
   std::vector<value_id> losses;
-  // what the loss is of these, and of micro-batches: mean or sum
-  loss_reduction reduction = loss_reduction::mean;
+  loss_reduction reduction = loss_reduction::mean;    // of these, and of micro-batches
   // training_hash of the graph whose micro-batches this one holds; 0: of none
   u64 expanded_from = 0;
   std::vector<value_id> gradient;                // by forward value id: its complete gradient, or -1
   // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
   std::vector<node_id> home;
+  // by value id, may be shorter: such a parameter lives where it is updated, and is gathered once a step
+  std::vector<char> gathered_once;
 };
 
 namespace detail {

@@ -7,11 +7,17 @@
 
 namespace tensorpar::ir {
 
-/// Is this the update of a weight that is kept in the parts that are updated (ZeRO-3, FSDP)? Then so is the
-/// sum of its gradient: each micro-batch's is reduced and scattered at once, and no whole one stays.
+/// Is this parameter gathered once a step (`training_graph::gathered_once`)?
+inline bool gathered_once(training_graph const& t, int x) {
+  return idx(x) < t.gathered_once.size() && t.gathered_once[idx(x)];
+}
+/// Is this the update of a weight that is kept in the parts that are updated, and gathered for every pass
+/// (ZeRO-3, FSDP)? Then so is the sum of its gradient: each micro-batch's is reduced and scattered at once,
+/// and no whole one stays.
 inline bool updates_in_parts(training_graph const& t, int node) {
   graph_node const& n = t.graph.node(node);
-  return is_update(n.op) && idx(n.in[0]) < t.home.size() && t.home[idx(n.in[0])] == node;
+  return is_update(n.op) && idx(n.in[0]) < t.home.size() && t.home[idx(n.in[0])] == node &&
+         !gathered_once(t, n.in[0]);
 }
 
 /// What becomes of a gradient that updates read.

@@ -8,8 +8,9 @@ namespace tensorpar::ir {
 /// What becomes of a weight where a mesh axis holds copies of it (ZeRO: Rajbhandari et al. 2020, section 5).
 enum class zero_stage : int {
   none,      // every copy is kept and updated whole
-  // each copy keeps and updates a part of the optimizer's state, then all gather the weight (ZeRO-2; with
-  // micro-batches ZeRO-1, as gradients are added up before they are scattered)
+  // each copy keeps and updates a part of the weight and of the optimizer's state. The weight is gathered
+  // once a step, where it is read first (ZeRO-2; with micro-batches ZeRO-1, as gradients are added up before
+  // they are scattered)
   updates,
   // and keeps nothing but that part of the weight: gathered anew for every forward and backward pass, and the
   // gradient scattered for every micro-batch (ZeRO-3, FSDP)

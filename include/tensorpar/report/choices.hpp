@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/gradient_sums.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/report/tasks.hpp>
 #include <vector>
@@ -71,7 +72,7 @@ inline std::vector<operator_choice> choices_of(training_graph const& t, plan con
     operator_choice& c = r[idx(n.origin)];
     if (n.recomputed) c.recomputed = true;
     if (!is_update(n.op) || n.in.empty() || c.zero == ir::zero_stage::weights) continue;
-    if (idx(n.in[0]) < t.home.size() && t.home[idx(n.in[0])] == u)
+    if (ir::updates_in_parts(t, u))
       c.zero = ir::zero_stage::weights;
     else if (detail::shares_update(g, n, p))
       c.zero = ir::zero_stage::updates;

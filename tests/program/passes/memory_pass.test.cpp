@@ -54,30 +54,41 @@ TEST_CASE("without savings the step is the graph's own") {
   CHECK(s.plan == c.p);
 }
 
-TEST_CASE("states, and then weights, take a quarter on four devices") {
+TEST_CASE("states and weights take a quarter on four devices from one step to the next") {
   on_four c;
   auto const [weight, state] = homes(c.step());
-  c.set(tensorpar::ir::zero_stage::updates);
-  CHECK(homes(c.step()) == std::pair(weight, state / 4));
-  c.set(tensorpar::ir::zero_stage::weights);
-  CHECK(homes(c.step()) == std::pair(weight / 4, state / 4));
+  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights}) {
+    c.set(zero);
+    CHECK(homes(c.step()) == std::pair(weight / 4, state / 4));
+  }
 }
 
-TEST_CASE("a sharded weight is gathered for each pass, its gradient scattered once") {
+TEST_CASE("a weight in parts is gathered for each pass and its gradient scattered for each micro-batch, or both once a step") {
   on_four c(optimizer_kind::sgd);
-  c.set(tensorpar::ir::zero_stage::weights);
-  planned_step const s = c.step();
-  program const q = unroll(s.graph, s.plan);
+  c.t = differentiate(c.g, {.optimizer = {optimizer_kind::sgd}, .micro_batches = 3});
+  c.p.micro_batches = 3;
   int const weight = c.g.node(2).in[1];           // of fc2, whose operand needs a gradient
-  int gathers = 0, scatters = 0;
-  for (task const& k : q.tasks) {
-    if (k.kind != task_kind::reshard) continue;
-    int const x = q.buffers[static_cast<std::size_t>(k.in[0])].value;
-    gathers += x == weight && k.step.kind == tensorpar::ir::reshard_kind::all_gather;
-    scatters += x == s.graph.gradient[static_cast<std::size_t>(weight)] && k.step.kind == tensorpar::ir::reshard_kind::reduce_scatter;
+  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights}) {
+    c.set(zero);
+    planned_step const s = c.step();
+    program const q = unroll(s.graph, s.plan);
+    CHECK(check(s.graph, s.plan, q).empty());
+    int gathers = 0, scatters = 0, first = -1, computes = -1;
+    for (int t = 0; t < static_cast<int>(q.tasks.size()); ++t) {
+      task const& k = q.tasks[static_cast<std::size_t>(t)];
+      if (k.node == 2 && k.kind == task_kind::compute && computes < 0) computes = t;
+      if (k.kind != task_kind::reshard) continue;
+      int const x = q.buffers[static_cast<std::size_t>(k.in[0])].value;
+      bool const gather = x == weight && k.step.kind == tensorpar::ir::reshard_kind::all_gather;
+      if (gather && first < 0) first = t;
+      gathers += gather;
+      scatters += x == s.graph.gradient[static_cast<std::size_t>(weight)] && k.step.kind == tensorpar::ir::reshard_kind::reduce_scatter;
+    }
+    bool const each = zero == tensorpar::ir::zero_stage::weights;
+    CHECK(gathers == (each ? 6 : 1));
+    CHECK(scatters == (each ? 3 : 1));
+    CHECK(first < computes);                      // by the step that reads it, not by the one that updates it
   }
-  CHECK(gathers == 2);
-  CHECK(scatters == 1);
 }
 
 TEST_CASE("what is recomputed runs twice, right before it is read, and nothing else does") {

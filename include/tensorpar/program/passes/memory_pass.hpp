@@ -1,6 +1,7 @@
 // tensorpar/program/passes/memory_pass.hpp - a plan's sharded updates and recomputed operators, written
 // into the graph of its step
 #pragma once
+#include <algorithm>
 #include <set>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/sharded_update.hpp>
@@ -95,16 +96,22 @@ class recomputation {
 
 }  // namespace detail
 
-/// Gives the updates of operator f's weights to the parts of `mesh` that held copies, and with `weights` the
-/// weights themselves: they live where they are updated. `update`: an update operator derived from f. O(axes
-/// * loops).
+/// Gives the updates of operator f's weights to the parts of `mesh` that held copies, and the weights
+/// themselves: they live where they are updated. With `weights` they are gathered for every pass, else once a
+/// step, where they are read first (Megatron: overlap-param-gather). `update`: an update operator derived
+/// from f. O(axes * loops).
 inline void shard_update(training_graph& t, int update, ir::sharding const& mesh, ir::zero_stage s) {
   graph_node& n = t.graph.node(update);
   if (s == ir::zero_stage::none || n.letters.empty()) return;
   ir::update_sharding u = ir::sharded_update(ir::space_of(t.graph, update), std::move(n.letters), mesh);
   n.letters = std::move(u.letters);
   n.share = u.share;
-  if (s == ir::zero_stage::weights && is_update(n.op)) t.home[idx(n.in[0])] = update;
+  if (!is_update(n.op)) return;
+  int const x = n.in[0];
+  t.home[idx(x)] = update;
+  if (s == ir::zero_stage::weights) return;
+  t.gathered_once.resize(std::max(t.gathered_once.size(), idx(x) + 1), 0);
+  t.gathered_once[idx(x)] = 1;
 }
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in

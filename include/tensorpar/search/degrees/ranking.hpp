@@ -113,13 +113,15 @@ template <cost::cost_model M> class degree_ranking {
     double const m = static_cast<double>(micro_batches(c)), stages = c.pipeline, chunks = c.virtual_stages,
                  part = 1 / stages, copies = c.data;
     auto const bytes = [&](passes::memory_kind k) { return static_cast<double>(one->memory[k]); };
-    double const kept = c.sharding == ir::zero_stage::weights ? 1 / copies : 1,
+    double const kept = c.sharding == ir::zero_stage::weights   ? 1 / copies
+                        : c.sharding == ir::zero_stage::updates ? 1 + 1 / copies
+                                                                : 1,
                  stepped = c.sharding == ir::zero_stage::none ? 1 : 1 / copies;
     double const sums = m > 1 ? 1 : 0;                 // of one micro-batch, a gradient goes as it comes
     double in_flight = std::min(m, stages) * part;
     if (chunks > 1) in_flight *= 1 + (stages - 1) / (stages * chunks);
     return estimated_config{c, one->seconds * part * (m + (stages - 1) / chunks),
-                            part * (kept * (bytes(weights) + sums * bytes(gradients)) +
+                            part * (kept * bytes(weights) + std::min(1.0, kept) * sums * bytes(gradients) +
                                     stepped * bytes(optimizer)) +
                                 in_flight * bytes(activations) + bytes(workspace)};
   }
