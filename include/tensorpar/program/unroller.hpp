@@ -151,9 +151,9 @@ class unroller : step_meshes {
     return copies_of(x, micro_);
   }
   /// What `consumer` may read or move value x from. Updates read a gradient's sum over micro-batches, all
-  /// others what is of their own. Weights that are kept in parts are gathered for each pass; what recomputed
-  /// operators and their derivatives read is moved for them, so that no copy has to stay from the forward
-  /// pass.
+  /// others what is of their own. Weights in parts are gathered for each pass, or once a step. What
+  /// recomputed operators and their derivatives read is moved anew, so that no copy has to stay from the
+  /// forward pass; but stages keep what came from other devices (Narayanan et al. 2021, section 3.5).
   std::vector<int>& copies_for(int x, int consumer) {
     graph_node const& n = g_.node(consumer);
     if (n.phase == step_phase::update)
@@ -161,15 +161,20 @@ class unroller : step_meshes {
     std::vector<int>& all = copies(x);
     graph_value const& v = g_.value(x);
     bool const in_parts = v.role == value_role::parameter && n.phase != step_phase::update &&
-                          t_.home[idx(x)] >= t_.forward_nodes;
-    bool const anew =
-        n.refetch_operands && v.producer >= 0 && g_.node(v.producer).phase == step_phase::forward;
+                          t_.home[idx(x)] >= t_.forward_nodes && !ir::gathered_once(t_, x);
+    bool const anew = n.refetch_operands && v.producer >= 0 &&
+                      g_.node(v.producer).phase == step_phase::forward &&
+                      meets(at(all.front()).where, mesh_of(consumer));
     if (!in_parts && !anew) return all;
     std::vector<int>& own = apart_[{x, micro_ + n.micro_batch, n.phase == step_phase::backward}];
     if (own.empty()) own.push_back(all.front());
     return own;
   }
 
+  /// Whether one of both holds the other's first device.
+  static bool meets(ir::layout const& l, ir::sharding const& s) {
+    return l.holds(s.start) || mesh_layout(s).holds(l.start);
+  }
   void use(int b) { at(b).last = std::max(at(b).last, now_); }
   void append(task t) {
     for (int b : t.in) use(b);

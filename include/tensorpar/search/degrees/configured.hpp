@@ -8,6 +8,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/program/schedule.hpp>
 #include <tensorpar/program/training_problem.hpp>
@@ -23,9 +24,9 @@
 
 namespace tensorpar::search {
 
-/// What the backward pass computes again. full: repeated layers but for their results; selective: of these
+/// What the backward pass computes again. full: repeated layers but for their results. selective: of these
 /// what is neither a matrix product nor attention (Korthikanti et al. 2022, section 5, with fused attention,
-/// which keeps no scores anyway).
+/// which keeps no scores anyway), nor a sum. Residual paths are kept, for what they add was communicated.
 enum class recomputation : int { none, selective, full };
 
 /// Degrees and sizes as trainers' configurations have them.
@@ -151,8 +152,9 @@ inline void save_memory(computation_graph const& g, parallel_config const& c, st
     int& from = first[idx(chunk[v])];
     if (from < 0 && n.block == block) from = n.repetition;
     if (c.recompute_layers > 0 && n.block == block && n.repetition - from >= c.recompute_layers) continue;
+    bool const cheap = n.op.op->work == op::work_kind::other && !n.op.is<add>();
     nodes[v].recompute = c.recompute == recomputation::full ||
-                         (c.recompute == recomputation::selective && n.op.op->work == op::work_kind::other);
+                         (c.recompute == recomputation::selective && cheap);
   }
 }
 
