@@ -2,6 +2,7 @@
 // here
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/program/core/lifetimes.hpp>
 #include <tensorpar/program/passes/prefetch.hpp>
 #include <tensorpar/program/send_early.hpp>
 #include <tensorpar/program/unroller.hpp>
@@ -66,6 +67,7 @@ program unroll(planned_step const& s, unroll_options const& o = {}) {
     return s.passes[idx(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
   });
   passes::prefetch(u.out, s.graph.graph, s.plan.prefetch);
+  passes::keep_until_sent(u.out);
   u.finish(true);
   return std::move(u.out);
 }

@@ -3,6 +3,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/program/passes/chains.hpp>
 #include <tensorpar/program/passes/prefetch.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/simulate/engine.hpp>

@@ -7,6 +7,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/program/step_of.hpp>
+#include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 #include "support/small_gpt.hpp"
@@ -62,6 +63,35 @@ TEST_CASE("tensor parallelism is Megatron's: heads, and products split along wha
   CHECK(rows == 3 * 2);
   CHECK(x.plan.precision == precision::bf16);
   CHECK(x.plan.micro_batches == 8);
+}
+
+TEST_CASE("tensor parallelism communicates while it computes gradients of weights, with what it recomputes in time") {
+  training_problem const asked{.graph = zoo::make("gpt3_1b3:layers=6,hidden=4096,wide=16384,heads=32,vocab=1024", 1), .samples = 4, .precision = precision::bf16};
+  machine const on = preset("dgx-h100:1");
+  cost::analytical const model;
+  auto const uncovered = [&](int prefetch) {                             // of the time that device 0 communicates
+    configured_plan const x = configured(asked, on, model, {.tensor = 8, .micro_batch = 2, .recompute = recomputation::selective, .prefetch = prefetch});
+    planned_step const s = step_of(x.graph, x.plan);
+    timeline const t = simulate(s.program, x.plan.cluster, model);
+    double computing = 0, communicating = 0;
+    for (span const& k : t.spans) if (k.device == 0) (k.where == lane::compute ? computing : communicating) += k.end - k.start;
+    CHECK(communicating > 0.1 * computing);
+    return (t.seconds - computing) / communicating;
+  };
+  CHECK(uncovered(0) > 0.85);
+  CHECK(uncovered(2) < 0.75);                                            // results of the forward pass are waited for
+}
+
+TEST_CASE("a stage keeps what it was sent: recomputing asks for nothing again") {
+  training_problem const asked = tests::small_gpt(16);
+  for (auto const again : {recomputation::none, recomputation::selective, recomputation::full}) {
+    configured_plan const x = configured(asked, logical(4), cost::analytical{}, {.tensor = 2, .pipeline = 2, .micro_batch = 2, .recompute = again});
+    planned_step const s = step_of(x.graph, x.plan);
+    int sends = 0;
+    for (task const& t : s.program.tasks)
+      sends += t.kind == task_kind::send && s.program.buffers[static_cast<std::size_t>(t.in[0])].type.rank == 3;
+    CHECK(sends == 2 * 8);                                               // activations and their gradients of 8 micro-batches
+  }
 }
 
 TEST_CASE("what does not divide is refused, and says what would") {

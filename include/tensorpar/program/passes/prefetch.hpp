@@ -1,12 +1,15 @@
 // tensorpar/program/passes/prefetch.hpp - collectives started ahead of the operators that wait for them
 #pragma once
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <queue>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/program/core/lifetimes.hpp>
 #include <tensorpar/program/core/program.hpp>
+#include <tensorpar/program/passes/chains.hpp>
 #include <utility>
 #include <vector>
 
@@ -14,93 +17,22 @@ namespace tensorpar::passes {
 
 namespace detail {
 
-// 1. Chains: reshards, one behind the other, that bring a value to one operator. `gathers` bring a weight
-//    that is kept in parts, `reductions` a gradient to its update or its sum, `activations` other results. A
-//    device's own part is cut out of what arrived by the device that computes: such slices stay with who
-//    reads them.
-// 2. Groups of chains on the same devices, numbered as they stand in the program: by operator, reductions by
-//    the operator whose weights' gradients they are.
+// 1. Chains, and their groups on the same devices (chains.hpp). A device's own part is cut out of what
+//    arrived by the device that computes: such slices stay with who reads them.
+// 2. In a pipeline, what stages send each other goes first: reductions stay where they are, and a weight that
+//    is gathered once is so while the pass before the one that reads it computes.
 // 3. A key for every task: its place, or the place where it is wanted.
-// 4. Tasks in the order of their keys, as far as what they read and write allows.
-class prefetcher {
-  enum class role : int { none, gather, activation, reduction };
-  using place = std::pair<int, i64>;     // first device and number of devices: the same in every listing
-  struct chain {
-    role what = role::none;
-    int first = 0, last = 0;             // tasks
-    int waits = -1;                      // from this one on they compute with what was communicated
-    int root = -1;                       // the task that makes what is moved
-    int served = -1;                     // the operator that it counts with
-    int group = 0;                       // among those of its role and place
-    place where{};
-    int reader = -1;                     // of what was brought: the first task that computes with it
-  };
-
-  program& p_;
-  computation_graph const& g_;
+// 4. What is computed again to be communicated goes with it.
+// 5. Gradients of weights, for which nobody waits, are computed while others wait for what is brought.
+// 6. What is brought first is what is read first.
+// 7. Tasks in the order of their keys, as far as what they read and write allows.
+class prefetcher : reshard_chains {
   int ahead_;
-  std::vector<chain> chains_;
-  std::vector<int> chain_of_;            // by task; -1
   std::vector<i64> key_;                 // by task: four times its place, and before or behind it
   std::vector<std::vector<int>> next_;   // by task: those that must follow
   std::vector<int> waits_;               // by task: for how many
   std::vector<int> readers_;             // of what was reduced, and of what follows: tasks
   std::vector<int> now_;                 // by task: its new place
-
-  task const& at(int t) const { return p_.tasks[idx(t)]; }
-  buffer const& of(int b) const { return p_.buffers[idx(b)]; }
-  step_phase phase_of(int t) const { return g_.node(at(t).node).phase; }
-
-  void find_chains() {
-    std::vector<int> maker(p_.buffers.size(), -1);
-    chain_of_.assign(p_.tasks.size(), -1);
-    for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) {
-      task const& x = at(t);
-      if (x.kind == task_kind::reshard && x.node >= 0) join_chain(t, maker[idx(x.in[0])]);
-      for (int b : x.out) maker[idx(b)] = t;
-    }
-  }
-  void join_chain(int t, int before) {
-    task const& x = at(t);
-    bool const goes_on = before >= 0 && chain_of_[idx(before)] >= 0 && at(before).node == x.node &&
-                         at(before).micro_batch == x.micro_batch;
-    chain_of_[idx(t)] = goes_on ? chain_of_[idx(before)] : static_cast<int>(chains_.size());
-    if (!goes_on) {
-      bool const update = phase_of(t) == step_phase::update;
-      bool const made = before >= 0 && at(before).kind == task_kind::compute,
-                 backward = made && phase_of(before) == step_phase::backward;
-      role const what = of(x.in[0]).persistent ? (update ? role::none : role::gather)
-                        : update ? (backward ? role::reduction : role::none)
-                        : made   ? role::activation
-                                 : role::none;
-      int const origin = g_.node(x.node).origin;
-      int const of_operator = what == role::reduction ? origin : int(x.node);
-      chains_.push_back({what, t, t, -1, before, of_operator, 0, {}, -1});
-    }
-    chain& c = chains_[idx(chain_of_[idx(t)])];
-    c.last = t;
-    bool const computes = x.step.kind == ir::reshard_kind::slice;
-    if (computes && t != c.first && c.waits < 0) c.waits = t;
-    if (x.step.kind == ir::reshard_kind::exchange) c.what = role::none;      // others take part
-  }
-  /// Numbers the groups of one role. Returns by device set and group the first task, or the root.
-  std::map<place, std::vector<int>> number_groups(role what) {
-    std::map<place, std::vector<int>> r;
-    std::map<place, std::pair<int, int>> latest;             // operator, micro-batch
-    for (chain& c : chains_) {
-      if (c.what != what) continue;
-      ir::layout const& l = of(at(c.last).out[0]).where;
-      c.where = {l.start, l.size()};
-      std::vector<int>& groups = r[c.where];
-      std::pair<int, int> const now{c.served, at(c.first).micro_batch};
-      auto const [known, fresh] = latest.try_emplace(c.where, now);
-      if (fresh || known->second != now) groups.push_back(what == role::reduction ? c.root : c.first);
-      if (what == role::reduction) groups.back() = std::max(groups.back(), c.root);
-      known->second = now;
-      c.group = static_cast<int>(groups.size()) - 1;
-    }
-    return r;
-  }
 
   void set_keys() {
     auto const gathers = number_groups(role::gather), activations = number_groups(role::activation),
@@ -108,31 +40,117 @@ class prefetcher {
     auto const earlier = [&](chain const& c, std::map<place, std::vector<int>> const& groups) {
       return 4 * i64{groups.at(c.where)[idx(std::max(0, c.group - ahead_))]} - 1;
     };
+    std::vector<int> once(p_.buffers.size(), 0);             // how often a weight is gathered
+    for (chain const& c : chains_) once[idx(at(c.first).in[0])] += c.what == role::gather;
     key_.resize(p_.tasks.size());
     for (std::size_t t = 0; t < key_.size(); ++t) {
       key_[t] = 4 * static_cast<i64>(t);
       if (chain_of_[t] < 0) continue;
       chain const& c = chains_[idx(chain_of_[t])];
       bool const waits = c.waits >= 0 && static_cast<int>(t) >= c.waits;
-      if (c.what == role::gather && !waits) key_[t] = earlier(c, gathers);
-      if (c.what == role::activation && !waits)
-        key_[t] = std::max(4 * i64{c.root} + 1, earlier(c, activations));
+      if (c.what == role::gather && !waits)
+        key_[t] = pipeline_ && once[idx(at(c.first).in[0])] == 1 ? a_pass_before(c)
+                  : c.group < ahead_                             ? -1
+                                                                 : earlier(c, gathers);
+      if (c.what == role::activation && !waits) {
+        bool const recomputed = again(c.root);
+        key_[t] = std::max(recomputed ? 0 : 4 * i64{c.root} + 1, earlier(c, activations));
+      }
       if (c.what == role::reduction)
         key_[t] = waits ? latest(c, reductions) : 4 * i64{c.root} + 1;
     }
-    std::vector<int> maker(p_.buffers.size(), -1);
-    for (std::size_t t = 0; t < key_.size(); ++t) {
-      task const& x = p_.tasks[t];
-      for (int b : x.in) {
-        int const m = maker[idx(b)], c = m < 0 ? -1 : chain_of_[idx(m)];
-        if (x.kind != task_kind::compute || c < 0) continue;
-        if (chains_[idx(c)].reader < 0) chains_[idx(c)].reader = static_cast<int>(t);
-        if (chains_[idx(c)].what != role::reduction) continue;
-        key_[t] = std::max(key_[t], latest(chains_[idx(c)], reductions));
+    for (chain& c : chains_)
+      if (c.what == role::activation && c.root >= 0 && again(c.root))
+        move_ahead(c.root, earlier(c, activations) - 1);
+    compute_late();
+    for (std::size_t t = 0; t < key_.size(); ++t)
+      for (int m : makers_[t]) {
+        chain const* const c = chain_with(m);
+        if (p_.tasks[t].kind != task_kind::compute || !c || c->what != role::reduction) continue;
+        key_[t] = std::max(key_[t], latest(*c, reductions));
         readers_.push_back(static_cast<int>(t));
       }
-      for (int b : x.out) maker[idx(b)] = static_cast<int>(t);
+    follow_roots();
+  }
+  /// Where the pass of a group begins that comes before the one that reads this; -1 in the first two.
+  i64 a_pass_before(chain const& c) const {
+    auto const all = sends_.find(c.where);
+    if (all == sends_.end()) return 4 * i64{c.first};
+    auto const next = std::lower_bound(all->second.begin(), all->second.end(), c.first);
+    return next - all->second.begin() < 2 ? -1 : 4 * i64{*(next - 2)} + 1;
+  }
+  /// Is it computed once more, or moved for that?
+  bool again(int t) const { return at(t).node >= 0 && g_.node(at(t).node).recomputed; }
+  /// With what it needs, as far as that is computed again, too. Not into another pass.
+  void move_ahead(int t, i64 key) {
+    if (key_[idx(t)] <= key || key < 0) return;
+    if (phase_of(static_cast<int>(key / 4)) != step_phase::backward) return;
+    key_[idx(t)] = key;
+    for (int m : makers_[idx(t)])
+      if (again(m) && at(m).micro_batch == at(t).micro_batch) move_ahead(m, key);
+  }
+  /// By task: a gradient of weights, which only sums, updates and their reshards read.
+  std::vector<char> weight_gradients() const {
+    std::vector<char> r(p_.tasks.size(), 0);
+    auto const computes = [&](int t) { return at(t).kind == task_kind::compute && at(t).node >= 0; };
+    for (int t = 0; t < static_cast<int>(r.size()); ++t)
+      r[idx(t)] = computes(t) && phase_of(t) == step_phase::backward && !again(t);
+    for (int t = static_cast<int>(r.size()) - 1; t >= 0; --t) {
+      bool const reduced = chain_of_[idx(t)] >= 0 && chains_[idx(chain_of_[idx(t)])].what == role::reduction;
+      bool const adds = at(t).op.is<add>() && r[idx(t)];
+      if (reduced || adds || (computes(t) && phase_of(t) == step_phase::update)) continue;
+      for (int m : makers_[idx(t)]) r[idx(m)] = 0;
     }
+    for (int t = 0; t < static_cast<int>(r.size()); ++t)
+      if (r[idx(t)] && at(t).op.is<add>()) r[idx(t)] = 0;
+    return r;
+  }
+  /// Each gradient of weights moves to where the next result is waited for, unless `ahead` others are made
+  /// before.
+  void compute_late() {
+    std::vector<char> const late = weight_gradients();
+    std::vector<std::size_t> waits(p_.tasks.size(), 0);          // by task: results that are brought to it
+    for (chain const& c : chains_)
+      if (c.what == role::activation && c.reader >= 0 && !again(c.root)) ++waits[idx(c.reader)];
+    std::map<place, std::deque<int>> open;
+    for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) {
+      task const& x = at(t);
+      if (x.kind != task_kind::compute || x.node < 0) continue;
+      std::deque<int>& queue = open[{x.mesh.start, x.mesh.size()}];
+      if (late[idx(t)]) {
+        queue.push_back(t);
+        if (static_cast<int>(queue.size()) > ahead_) queue.pop_front();
+      } else if (phase_of(t) == step_phase::update) {
+        queue.clear();
+      } else if (!again(t)) {
+        for (std::size_t n = std::min(queue.size(), waits[idx(t)]); n > 0; --n, queue.pop_front())
+          key_[idx(queue.front())] = 4 * i64{t} - 2;
+      }
+    }
+  }
+  /// Reshards stand behind what makes their operand. Of results on the same devices, those that are read
+  /// first are brought first.
+  void follow_roots() {
+    std::vector<chain const*> all;
+    for (chain const& c : chains_) {
+      if (c.what == role::reduction && c.root >= 0) bring(c, key_[idx(c.root)] + 1);
+      if (c.what == role::activation && c.reader >= 0) all.push_back(&c);
+    }
+    std::stable_sort(all.begin(), all.end(), [&](chain const* a, chain const* b) {
+      return key_[idx(a->reader)] < key_[idx(b->reader)];
+    });
+    std::map<place, i64> latest_key;
+    for (chain const* c : all) {
+      i64& k = latest_key.try_emplace(c->where, 0).first->second;
+      bring(*c, std::max(k, key_[idx(c->root)] + 1));
+      k = std::max(k, key_[idx(c->first)]);
+    }
+  }
+  /// The reshards of a chain not before this key, but for those that wait.
+  void bring(chain const& c, i64 key) {
+    int const end = c.waits >= 0 ? c.waits : c.last + 1;
+    for (int t = c.first; t < end; ++t)
+      if (chain_with(t) == &c) key_[idx(t)] = std::max(key_[idx(t)], key);
   }
   /// Behind the last reduction that a reader of this one waits for.
   i64 latest(chain const& c, std::map<place, std::vector<int>> const& reductions) const {
@@ -217,7 +235,7 @@ class prefetcher {
   }
 
  public:
-  prefetcher(program& p, computation_graph const& g, int ahead) : p_(p), g_(g), ahead_(ahead) {}
+  prefetcher(program& p, computation_graph const& g, int ahead) : reshard_chains(p, g), ahead_(ahead) {}
   void run() {
     find_chains();
     if (std::none_of(chains_.begin(), chains_.end(), [](chain const& c) { return c.what != role::none; }))
@@ -231,14 +249,20 @@ class prefetcher {
 
 }  // namespace detail
 
-/// Starts collectives ahead, as FSDP and Megatron do. Weights that are kept in parts are gathered while the
-/// `ahead` operators with such weights before theirs compute. Other results are brought to who reads them as
-/// soon as they are made, before at most `ahead` others. Gradients are reduced as soon as they are made; what
-/// reads the result, an update or a sum, waits until the gradients of `ahead` further operators are on their
-/// way. So a device computes while it communicates, and what is communicated lives longer. Values on the same
-/// devices are counted together; what goes to other devices stays where it is. Sets the lifetimes of buffers;
-/// persistent ones are left to the caller. Precondition: no offsets yet, `g` is the graph of the program's
-/// nodes. O(tasks log).
+/// Starts collectives ahead, as FSDP and Megatron do, so that a device computes while it communicates:
+/// - Weights that are kept in parts are gathered while the `ahead` operators with such weights before theirs
+///   compute, the first ones from the start.
+/// - Other results are brought to who reads them as soon as they are made, before at most `ahead` others.
+///   What is recomputed for that comes before them.
+/// - A gradient of weights is computed where the device would wait for such a result, unless `ahead` others
+///   are made before.
+/// - Gradients are reduced as soon as they are made. What reads the result, an update or a sum, waits until
+///   the gradients of `ahead` further operators are on their way.
+/// - In a pipeline weights that are gathered once are so one pass ahead, and gradients that are reduced once
+///   are so where they stand.
+/// What is communicated lives longer. Values on the same devices are counted together; what goes to other
+/// devices stays where it is. Sets the lifetimes of buffers; persistent ones are left to the caller.
+/// Precondition: no offsets yet, `g` is the graph of the program's nodes. O(tasks log).
 /// Laws: the same tasks in another order, in which every task reads and overwrites what it did; one device's
 /// tasks, or one of those that do the same, are in the order of the whole program.
 template <class = void>
