@@ -17,6 +17,9 @@
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/degrees/configured.hpp>
+#include <tensorpar/search/overlapped.hpp>
+#include <tensorpar/search/plan_training.hpp>
+#include <tensorpar/peers/rivals.hpp>
 #include <tensorpar/program/fuse_tasks.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/simulate/engine.hpp>
@@ -140,7 +143,6 @@ search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_sta
   c.data = static_cast<int>(whole(r.at("gpus"), 1)) / c.tensor / c.pipeline;
   c.virtual_stages = virtual_stages;
   c.micro_batch = micro_batch;
-  c.prefetch = c.pipeline > 1 ? 0 : 2;                      // in pipelines, what stages send each other comes first
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
   if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) c.sharding = ir::zero_stage::updates;
   else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) c.sharding = ir::zero_stage::weights;
@@ -150,6 +152,7 @@ search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_sta
 }
 
 struct prediction { double seconds = 0; i64 lacks = 0; };
+struct settings { std::string effort; bool rivals = false; };
 
 /// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
 prediction predict(training_problem asked, machine const& on, search::parallel_config const& c, i64 micro_batches) {
@@ -173,7 +176,41 @@ prediction predict(training_problem asked, machine const& on, search::parallel_c
   return r;
 }
 
-void run(row const& r, std::vector<double>& errors) {
+void tell(std::string const& what, char const* metric, double value, double reference) {
+  std::printf("{\"bench\":\"published\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"s\",\"reference\":%.4g,\"ratio\":%.3f}\n",
+              what.c_str(), metric, value, reference, value / reference);
+  std::fflush(stdout);
+}
+/// What the planner chooses, beside the published configuration under the same simulation, kernels as the planner prices them; and rivals
+/// at their best beside what was published.
+void choose(std::string const& name, training_problem const& asked, machine const& on, search::parallel_config const& told, double published,
+            settings const& s) {
+  cost::analytical const model;
+  planning_options o;
+  for (auto const& [word, e] : {std::pair{"quick", effort::quick}, {"normal", effort::normal}, {"thorough", effort::thorough}})
+    if (s.effort == word) o.effort = e;
+  try {
+    search::configured_plan x = search::configured(asked, on, model, told);
+    search::simulated_plan const theirs = search::overlapped(x.graph, x.plan, asked, model, infinity);
+    planned const ours = plan_training(asked, on, model, o);
+    if (!ours.feasible()) {
+      std::printf("row %s: the planner finds no plan that fits\n", name.c_str());
+      return;
+    }
+    tell(name + (theirs.infeasible ? ", published configuration does not fit" : "") + ", chosen: " + ours.best().what, "planned step", ours.seconds(),
+         theirs.seconds);
+    if (!s.rivals) return;
+    for (peers::rival const& r : peers::rivals(asked, on, model, {.planners = false})) {
+      if (!r.fits()) continue;
+      tell(name + ", " + r.name + ": " + r.settings, "planned step over rival's", ours.seconds(), r.step.seconds);
+      if (r.name == "Megatron" && (told.tensor > 1 || told.pipeline > 1)) tell(name + ", Megatron at its best", "step", r.step.seconds, published);
+    }
+  } catch (error const& e) {
+    std::printf("row %s: no choice, %s\n", name.c_str(), e.what());
+  }
+}
+
+void run(row const& r, std::vector<double>& errors, settings const& s) {
   std::string const name = r.at("id") + " " + r.at("model") + ", " + r.at("gpus") + " x " + r.at("gpu");
   if (std::string const why = refusal(r); !why.empty()) {
     std::printf("row %s: left out, %s\n", name.c_str(), why.c_str());
@@ -204,10 +241,10 @@ void run(row const& r, std::vector<double>& errors) {
   }
   bool const doubted = !r.at("flag").empty();              // by whoever collected the rows: shown, and in no mean
   if (!doubted) errors.push_back(std::abs(best->seconds / published - 1));
-  std::printf("{\"bench\":\"published\",\"case\":\"%s, %s%s\",\"metric\":\"step\",\"value\":%.4g,\"unit\":\"s\",\"reference\":%.4g,\"ratio\":%.3f}\n",
-              name.c_str(), search::text_of(chosen).c_str(), doubted ? ", doubted by its source" : "", best->seconds, published, best->seconds / published);
+  tell(name + ", " + search::text_of(chosen) + (doubted ? ", doubted by its source" : ""), "step", best->seconds, published);
   if (best->lacks > 0) std::printf("row %s: does not fit, lacks %.3g GB\n", name.c_str(), static_cast<double>(best->lacks) / 1e9);
-  std::fflush(stdout);
+  asked.samples = batch;
+  if (!s.effort.empty()) choose(name, asked, on, chosen, published, s);
 }
 
 }  // namespace
@@ -217,8 +254,12 @@ int main(int argc, char** argv) {
   std::string path = TENSORPAR_BENCH_DIR "/../../shared/facts/published_throughput.md";
   std::vector<std::string> only;
   bool quick = false;
+  settings chosen;
   auto* const rows = app.add_option("--rows", path, "a CSV file with a header, or a Markdown page with a csv block");
   app.add_option("--id", only, "these rows alone");
+  auto* const effort = app.add_option("--choose", chosen.effort, "plan each row, too, with this effort: quick, normal or thorough")
+                           ->check(CLI::IsMember({"quick", "normal", "thorough"}));
+  app.add_flag("--rivals", chosen.rivals, "and DDP, ZeRO-2, FSDP and Megatron at their best")->needs(effort);
   app.add_flag("--quick", quick, "the few rows of bench/published_rows.csv")->excludes(rows);
   CLI11_PARSE(app, argc, argv);
   if (quick) path = TENSORPAR_BENCH_DIR "/published_rows.csv";
@@ -231,7 +272,7 @@ int main(int argc, char** argv) {
     for (row const& r : rows_of(path)) {
       if (!only.empty() && std::find(only.begin(), only.end(), r.at("id")) == only.end()) continue;
       try {
-        run(r, errors);
+        run(r, errors, chosen);
       } catch (error const& e) {
         std::printf("row %s: refused, %s\n", r.at("id").c_str(), e.what());
       }
