@@ -75,8 +75,8 @@ class tensorpar(ConanFile):
         oldest = self.compilers.get(compiler)
         if oldest and Version(self.settings.compiler.version) < oldest:
             raise ConanInvalidConfiguration(f"tensorpar needs {compiler} {oldest} or newer")
-        if self.options.tool and not (self.options.json and self.options.threads):
-            raise ConanInvalidConfiguration("the option tool needs json and threads")
+        if self.options.tool and not (self.options.json and self.options.eigen and self.options.threads):
+            raise ConanInvalidConfiguration("the option tool needs json, eigen and threads")
 
     def generate(self):
         toolchain = CMakeToolchain(self)

@@ -18,6 +18,9 @@ tensorpar simulate plan.json --trace trace.json
 tensorpar plan --model llama3_8b:layers=2 --cluster dgx_h100:2 --batch 128 --micro-batches 2 --effort quick --out other.json
 tensorpar diff plan.json other.json
 # [end]
+# [quoted: demo]
+tensorpar run-demo --devices 2 --rounds 3
+# [end]
 # [quoted: rules]
 tensorpar rules
 tensorpar rules softmax

@@ -55,6 +55,9 @@ TEST_CASE("a wrong command line ends with 2, with one line that names what was m
       {"plan --model mlp_unify --cluster logical:4 --what-if link:memroy*2", "did you mean \"memory\"?"},
       {"show", "file"},
       {"diff x.json", "file"},
+      {"run-demo --device 2", "did you mean \"--devices\"?"},
+      {"run-demo --devices 0", "--devices"},
+      {"run-demo --rounds 0", "--rounds"},
       {"rules bananas", "no rule is called"}};
   for (auto const& [line, says] : wrong) {
     CAPTURE(line);

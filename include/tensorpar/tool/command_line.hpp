@@ -99,6 +99,13 @@ class command_line {
         a.add_option("--trace", s_.trace, "write a trace for Perfetto here");
         page(a);
       }
+      if (name == "run-demo") {
+        a.add_option("--devices", s_.devices, "threads that train; else as many as this machine has cores")
+            ->check(CLI::Range(1, 64));
+        a.add_option("--rounds", s_.rounds, "rounds in which every plan is measured")
+            ->check(CLI::Range(1, 10000))
+            ->capture_default_str();
+      }
       if (name == "rules") a.add_option("word", s_.word, "list the rules whose names contain it");
     }
   }

@@ -19,6 +19,7 @@ struct settings {
   std::vector<std::string> files;  // plans to read
   std::string out_file, html, trace, date, word;
   int threads = 0;
+  int devices = 0, rounds = 9;  // of the demo; 0 devices: as many as suit the cores
   bool json = false, quiet = false, planners = false;
 };
 
@@ -39,6 +40,8 @@ inline constexpr subcommand subcommands[] = {
     {"check", "Replays the evidence in a plan file: its rules, shardings, memory and program",
      "check plan.json"},
     {"simulate", "Runs a plan's step in virtual time", "simulate plan.json --trace trace.json"},
+    {"run-demo", "Trains a small network on this machine under its plan and under others, and measures them",
+     "run-demo --devices 2 --rounds 3"},
     {"rules", "Counts the rewrite rules that are shipped, by kind and by family", "rules matmul"}};
 
 /// By order of `subcommands`.

@@ -6,6 +6,7 @@
 #include <tensorpar/core/printable.hpp>
 #include <tensorpar/tool/command_line.hpp>
 #include <tensorpar/tool/compare_command.hpp>
+#include <tensorpar/tool/demo_command.hpp>
 #include <tensorpar/tool/diff_command.hpp>
 #include <tensorpar/tool/file_commands.hpp>
 #include <tensorpar/tool/plan_command.hpp>
@@ -32,6 +33,7 @@ inline exit_code run(std::vector<std::string> const& args, console const& io,
     if (s->command == "diff") return diff_command(*s, io, own);
     if (s->command == "check") return check_command(*s, io, own);
     if (s->command == "simulate") return simulate_command(*s, io, own);
+    if (s->command == "run-demo") return demo_command(*s, io);
     return rules_command(*s, io);
   } catch (usage_error const& e) {
     io.err << "tensorpar: " << core::printable(e.what()) << "\n";
@@ -54,7 +56,8 @@ inline int main_of(int argc, char** argv, std::optional<own_model> const& own) {
 
 }  // namespace tools
 
-/// The program `tensorpar` for the models of the zoo: plans, compares, shows, diffs, checks and simulates.
+/// The program `tensorpar` for the models of the zoo: plans, compares, shows, diffs, checks, simulates
+/// and runs a demo.
 /// Returns its exit code: 0 fine, 1 error, 2 wrong command line, 3 no plan fits, 4 check found something.
 /// Throws nothing. Precondition: what `main` was given.
 inline int tool(int argc, char** argv) { return tools::detail::main_of(argc, argv, std::nullopt); }
