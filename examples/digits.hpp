@@ -86,16 +86,18 @@ inline split divide(std::vector<sample> all, u64 seed) {
   return {{all.begin(), all.begin() + cut}, {all.begin() + cut, all.end()}};
 }
 
-/// Samples order[from, from + n) as a batch for a graph whose input "image" has this shape.
+/// Samples order[from, from + n) as a batch for a graph whose input "image" has this shape: 64 pixels, or [n, 1, side, side] where the side
+/// is a multiple of 8.
 inline host_batch make_batch(std::vector<sample> const& all, std::vector<std::size_t> const& order, std::size_t from, i64 n, shape image) {
   host_batch b;
   host_tensor x, y;
   image.d[0].n = n;
   x.shape = image;
   y.shape = shape({dim(n)}, dtype::i32);
+  i64 const wide = image.rank == 4 ? image.d[3].n : 8, larger = image.rank == 4 ? wide / 8 : 1;   // each pixel becomes a square
   for (i64 i = 0; i < n; ++i) {
     sample const& s = all[order[from + static_cast<std::size_t>(i)]];
-    x.real.insert(x.real.end(), s.pixel, s.pixel + 64);
+    for (i64 at = 0; at < 64 * larger * larger; ++at) x.real.push_back(s.pixel[at / wide / larger * 8 + at % wide / larger]);
     y.index.push_back(s.label);
   }
   b["image"] = std::move(x);

@@ -1,4 +1,5 @@
-// examples/train_digits.cpp - declare, plan, train, check: two networks on real handwritten digits, on as many devices as you ask for
+// examples/train_digits.cpp - declare, plan, train, check: three networks on real handwritten digits, on as many devices as you ask for, each
+// plan beside data and tensor parallelism and one device
 #include "standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -6,13 +7,10 @@
 #include <iostream>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/cost/measure_host.hpp>
-#include <tensorpar/cost/profiled.hpp>
 #include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/step/learning_rate.hpp>
-#include <tensorpar/exec/profile.hpp>
 #include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/comm/threads.hpp>
 #include <tensorpar/check/check.hpp>
@@ -25,6 +23,8 @@
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
+#include <tensorpar/tool/demo/network.hpp>
+#include <tensorpar/tool/demo/race.hpp>
 
 #include "digits.hpp"
 #include "flags.hpp"
@@ -33,22 +33,52 @@ using namespace tensorpar;
 
 namespace {
 
+/// A network, and what suits it where no flag says otherwise.
+struct network {
+  char const* name;
+  graph_view graph;
+  i64 batch;
+  int epochs;
+  double rate;
+  int check_steps, field_steps;
+};
+network const networks[] = {{"mlp", typed<digits::mlp>, 96, 12, 0.1, 100, 20},
+                            {"cnn", typed<digits::cnn>, 96, 12, 0.1, 100, 20},
+                            {"wide", typed<tools::demo_network>, tools::demo_batch, 4, 0.05, 10, 1}};
+network const* network_named(std::string const& name) {
+  for (network const& n : networks)
+    if (name == n.name) return &n;
+  return nullptr;
+}
+
 struct settings {
-  std::vector<std::string> models{"mlp", "cnn"};
-  std::vector<int> devices{4};
+  std::vector<std::string> models{"mlp", "cnn", "wide"};
+  std::vector<int> devices;
   std::string cluster;
   std::string data = TENSORPAR_EXAMPLE_DATA "/digits.csv";
   std::string out;                       // empty: nothing is written
   std::string plan_file;
-  i64 batch = 96;
+  // 0: what suits the network
+  i64 batch = 0;
   int micro_batches = 1;
-  int epochs = 12;
-  double rate = 0.1;
+  int epochs = 0;
+  double rate = 0;
   double clip = 0;
   double min_accuracy = 0;
   u64 seed = 1;
-  int check_steps = 100, field_steps = 20;
+  int check_steps = 0, field_steps = 0;
+  int rounds = 11;
   bool json = false;
+
+  settings suited_to(network const& n) const {
+    settings r = *this;
+    if (!r.batch) r.batch = n.batch;
+    if (!r.epochs) r.epochs = n.epochs;
+    if (r.rate <= 0) r.rate = n.rate;
+    if (!r.check_steps) r.check_steps = n.check_steps;
+    if (!r.field_steps) r.field_steps = n.field_steps;
+    return r;
+  }
 };
 
 template <class S> using run_of = executor<compute::eigen<S>, comm::threads>;
@@ -63,23 +93,6 @@ std::string number(char const* format, double x) {
   char b[64];
   std::snprintf(b, sizeof b, format, x);
   return b;
-}
-
-/// What people do without a search, unrolled and simulated like the chosen plan.
-std::vector<report::plan_summary> without_search(training_problem const& problem, plan const& chosen, cost::cost_model auto const& cost) {
-  search::search_options o;
-  o.fewer_devices = false;                                             // what is wanted stands on all of them
-  o.optimizer = problem.optimizer;
-  o.micro_batches = chosen.micro_batches;
-  o.scratch = problem.scratch;
-  std::vector<report::plan_summary> r;
-  for (search::baseline const& b : search::optimize(problem.graph, chosen.cluster, cost, o).baselines) {
-    plan p = chosen;
-    p.nodes = b.nodes;
-    planned_step const step = step_of(problem.graph, p, problem.loss, problem.scratch);
-    r.push_back(report::summary_of(b.name, step.graph, step.plan, step.program, simulate(step.program, p.cluster, cost)));
-  }
-  return r;
 }
 
 struct checks {
@@ -121,20 +134,54 @@ checks compare_with_serial(training_graph const& graph, plan const& p, plan cons
   return c;
 }
 
-void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone,
-         std::vector<digits::sample> const& all) {
-  machine const cluster = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
-  int const n = cluster.size();
+/// The plan that is asked for, with its rivals: for this machine, for another one, or of a file, which has none but one device.
+tools::local_plans plans_for(settings const& s, training_problem const& problem, training_options const& options, tools::local_machine& here) {
+  planning_options const whole{.micro_batches = {s.micro_batches}, .schedules = std::vector<search::schedule_kind>{}};
+  tools::local_plans r;
+  if (s.plan_file.empty() && s.cluster.empty()) {
+    r = tools::plans_for(problem, here, whole);
+  } else if (s.plan_file.empty()) {
+    cost::analytical const cost;
+    machine const cluster = find_cluster(s.cluster);
+    r.found = plan_training(problem, cluster, cost, whole);
+    if (!r.found.feasible()) throw error(text_of(*r.found.infeasible), "the cluster", "more memory or more devices");
+    r.all = tools::contenders(r.found, problem, cluster, cost::model_ref(cost));
+  } else {
+    plan p = read_plan(s.plan_file);
+    if (p.graph != problem.graph.hash())
+      throw error("this plan was made for another model or batch: it is of " + detail::training_text(p), s.plan_file,
+                  "a plan of " + problem.name + " with --batch " + std::to_string(s.batch) + " and --micro-batches " +
+                      std::to_string(s.micro_batches));
+    if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
+      throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
+    r.found.graph = problem.graph;
+    r.all = {{"chosen plan", step_of(problem.graph, p, problem.loss, problem.scratch), {}},
+             {"one device", step_of(problem.graph, one_device_plan(problem.graph, p), problem.loss, problem.scratch), {}}};
+    r.found.plan = std::move(p);
+  }
+  for (tools::contender& c : r.all)
+    if (c.expected.seconds <= 0) c.expected = here.expected(c.step);
+  return r;
+}
+
+void run(settings const& given, network const& net, int devices, bool alone, std::vector<digits::sample> const& all) {
+  settings const s = given.suited_to(net);
+  std::string const model = net.name;
+  tools::machine_watch const watch;
+  int const n = s.cluster.empty() ? devices : find_cluster(s.cluster).size();
   if (s.batch % s.micro_batches)
     throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
                 "a divisor of the batch");
-  computation_graph const forward = lower(net, {digits::batch = s.batch / s.micro_batches});
+  digits::split const data = digits::divide(all, s.seed);
+  std::size_t const steps = data.train.size() / static_cast<std::size_t>(s.batch);
+  if (steps == 0)
+    throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
+  computation_graph const forward = lower(net.graph, {digits::batch = s.batch / s.micro_batches});
   training_options options;
   options.optimizer.kind = optimizer_kind::momentum;
   options.optimizer.clip_norm = s.clip;
   options.micro_batches = s.micro_batches;
   training_graph const graph = differentiate(forward, options);
-  cost::analytical const cost;
   training_problem const problem{.graph = forward,
                                  .samples = s.batch,
                                  .optimizer = options.optimizer,
@@ -143,31 +190,25 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
 
   // plan, or take the plan that is given
   auto const t0 = std::chrono::steady_clock::now();
-  plan p;
-  if (s.plan_file.empty()) {
-    planned const found = plan_training(problem, cluster, cost,
-                                        {.micro_batches = {s.micro_batches}, .schedules = std::vector<search::schedule_kind>{}});
-    if (!found.feasible()) throw error(text_of(*found.infeasible), "the cluster", "more memory or more devices");
-    p = found.plan;
-  } else {
-    p = read_plan(s.plan_file);
-    if (p.graph != forward.hash())
-      throw error("this plan was made for another model or batch: it is of " + detail::training_text(p), s.plan_file,
-                  "a plan of " + model + " with --batch " + std::to_string(s.batch) + " and --micro-batches " +
-                      std::to_string(s.micro_batches));
-    if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
-      throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
-  }
+  tools::local_machine here(n);
+  tools::local_plans plans = plans_for(s, problem, options, here);
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-  planned_step const step = step_of(forward, p, problem.loss, problem.scratch);
+  plan p = plans.found.plan;
+  planned_step const& step = plans.all.front().step;
   program const& q = step.program;
-  require_accepted(check(step.graph, step.plan, q), "train_digits");
-  timeline const predicted = simulate(q, p.cluster, cost);
+  for (tools::contender const& c : plans.all) require_accepted(check(c.step.graph, c.step.plan, c.step.program), "train_digits");
+  auto const priced = [&](tools::contender const& c) {
+    machine const& on = c.step.plan.cluster;
+    return s.cluster.empty() && s.plan_file.empty() ? simulate(c.step.program, on, here.prices(here.alone))
+                                                    : simulate(c.step.program, on, cost::analytical{});
+  };
+  timeline const predicted = priced(plans.all.front());
   p.step_seconds = predicted.seconds;
   if (p.peak_bytes.empty()) p.peak_bytes = q.arena;                    // written by hand
-  std::vector<report::plan_summary> table{report::summary_of("chosen", step.graph, step.plan, q, predicted)};
-  if (s.plan_file.empty())
-    for (report::plan_summary& x : without_search(problem, p, cost)) table.push_back(std::move(x));
+  std::vector<report::plan_summary> table;
+  for (tools::contender const& c : plans.all)
+    if (&c == &plans.all.front() || s.plan_file.empty())
+      table.push_back(report::summary_of(&c == &plans.all.front() ? "chosen" : c.name, c.step.graph, c.step.plan, c.step.program, priced(c)));
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
              report::explain(table[0]) + "\n" + report::comparison(table) + report::reasons(table));
   event(s, {{"event", "plan"},
@@ -181,31 +222,30 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
             {"step_s", p.step_seconds},
             {"peak_bytes", p.peak_bytes}});
 
-  // what this very machine will take: its rates measured, its kernels profiled; devices beyond its cores take turns
-  cost::host_rates const rates = cost::measure_host();
-  machine const host = cost::host_machine(n, rates);
-  cost::profile_table profile = measure_operators<compute::eigen<float>>(q, host);
-  double const turns = std::max(1.0, static_cast<double>(n) / rates.cores);
-  cost::profile_table shared;
-  for (auto [key, k] : profile.all()) { k.seconds *= turns; shared.add(std::move(k)); }
-  timeline const expected = simulate(q, host, cost::profiled<cost::analytical>(std::move(shared), cost::analytical{cost::measured_rates}),
-                                     {.overlap = false});
-
-  say(s, "\ntraining with " + std::to_string(n) + " threads on " + std::to_string(rates.cores) + " cores of this machine, where " +
-             report::seconds_text(expected.seconds) + " a step are predicted (from measured operators)\n");
+  // what this very machine takes: each plan and one device in turns
+  timeline const& expected = plans.all.front().expected;
+  std::vector<std::size_t> const in_turn = digits::shuffled(data.train.size(), s.seed);
+  auto const some_batch = [&](int k) {
+    return digits::make_batch(data.train, in_turn, static_cast<std::size_t>(k) % steps * static_cast<std::size_t>(s.batch), s.batch,
+                              forward.type(0));
+  };
+  tools::race_result const race = tools::race_plans(plans, some_batch, {.rounds = s.rounds, .rate = s.rate, .seed = s.seed});
+  tools::require_same_training(race, model);
+  say(s, "\n" + std::to_string(n) + " threads on " + std::to_string(here.cores) + " cores of this machine" +
+             (n > here.cores ? ", in turns" : "") + "; steps predicted from operators measured here\n" + tools::race_table(race) +
+             tools::race_text(race) + "\n");
+  core::json told = tools::race_json(race);
+  told.update({{"event", "race"}, {"model", model}});
+  event(s, told);
 
   // train
-  digits::split const data = digits::divide(all, s.seed);
   run_of<float> e(graph, p);
   e.initialise(s.seed);
-  computation_graph const whole = lower(net, {digits::batch = static_cast<i64>(data.test.size())});
+  computation_graph const whole = lower(net.graph, {digits::batch = static_cast<i64>(data.test.size())});
   forward_pass<compute::eigen<float>> eval(whole);
   std::vector<std::size_t> in_order(data.test.size());
   std::iota(in_order.begin(), in_order.end(), std::size_t{0});
   host_batch const test = digits::make_batch(data.test, in_order, 0, static_cast<i64>(data.test.size()), forward.type(0));
-  std::size_t const steps = data.train.size() / static_cast<std::size_t>(s.batch);
-  if (steps == 0)
-    throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
   rate_schedule const learn = warm_up_cosine{s.rate, steps, steps * static_cast<u64>(std::max(2, s.epochs)), s.rate / 50};
   timeline measured;
   double accuracy = 0;
@@ -225,7 +265,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     eval.run(test);
     accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
     double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
-    say(s, report::progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, expected.seconds}) + "\n");
+    say(s, report::progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, tools::is_busy(watch.others()) ? 0 : expected.seconds}) + "\n");
     event(s, {{"event", "epoch"},
               {"model", model},
               {"epoch", epoch + 1},
@@ -235,8 +275,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
               {"measured_step_s", each},
               {"predicted_step_s", expected.seconds}});
   }
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  double const median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
+  double const median = tools::detail::median_of(std::move(seconds));
 
   // check
   checks const c = compare_with_serial(graph, p, one_device_plan(forward, p), data.train, s);
@@ -264,7 +303,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
             {"predicted_peak_bytes", p.peak_bytes},
             {"allocated_peak_bytes", e.allocated_bytes()},
             {"predicted_step_s", expected.seconds},
-            {"measured_step_s", median}});
+            {"measured_step_s", median},
+            {"busy", tools::is_busy(watch.others())}});
+  if (std::string const busy = tools::busy_text(watch.others()); !busy.empty()) say(s, busy + "\n");
   if (!c.equal || !(c.relative <= 1e-12) || e.allocated_bytes() != p.peak_bytes)
     throw error("a check failed", model, "equal to serial training");
   if (accuracy < s.min_accuracy)
@@ -275,29 +316,32 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
 
 int main(int argc, char** argv) {
   settings s;
-  CLI::App app("Declares, plans, trains and checks two networks on 1,797 handwritten digits.");
-  app.add_option("--model", s.models, "mlp, cnn, or both")->delimiter(',')->check(CLI::IsMember({"mlp", "cnn"}))->capture_default_str();
-  app.add_option("--devices", s.devices, "numbers of logical devices (threads), e.g. 1,2,4")
+  CLI::App app("Plans, trains and checks three networks on 1,797 handwritten digits, each beside data and tensor parallelism and one device.",
+               "train_digits");
+  app.add_option("--model", s.models, "mlp, cnn, wide, or several: convolutions before wide layers are wide")
       ->delimiter(',')
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::IsMember({"mlp", "cnn", "wide"}))
       ->capture_default_str();
+  app.add_option("--devices", s.devices, "numbers of devices (threads), e.g. 1,2,4; without it as many as suit the cores")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64));
   app.add_option("--cluster", s.cluster,
-                 "a machine by name (logical-2x2: two nodes with a slow link) or a cluster file, instead of --devices");
+                 "plan for a machine by name (logical-2x2: two nodes with a slow link) or a cluster file, instead of this one");
   app.add_option("--plan", s.plan_file, "start from this plan.json instead of searching (one model)");
-  app.add_option("--batch", s.batch, "samples per step")->check(CLI::Range(1, 1437))->capture_default_str();
+  app.add_option("--batch", s.batch, "samples per step; else 96, of wide 32")->check(CLI::Range(1, 1437));
   app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--epochs", s.epochs)->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--rate", s.rate, "peak learning rate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--epochs", s.epochs, "times through all samples; else 12, of wide 4")->check(CLI::Range(1, 1000));
+  app.add_option("--rate", s.rate, "peak learning rate; else 0.1, of wide 0.05")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", s.rounds, "rounds in which every plan is measured")->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--min-accuracy", s.min_accuracy, "fail if the test accuracy ends below this, e.g. 0.97")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", s.seed)->capture_default_str();
-  app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_option("--field-steps", s.field_steps, "steps compared in the prime field")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--data", s.data, "the digits, as csv")->capture_default_str();
+  app.add_option("--seed", s.seed, "of parameters, and of the order of samples")->capture_default_str();
+  app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double; else 100, of wide 10")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--field-steps", s.field_steps, "steps compared in the prime field; else 20, of wide 1")->check(CLI::Range(1, 100000));
+  app.add_option("--data", s.data, "the digits, as csv; else those of examples/data");
   app.add_option("--out", s.out, "folder for plan.json, plan.html, trace.json; without it nothing is written");
   app.add_flag("--json", s.json, "one JSON object per line instead of text");
   CLI11_PARSE(app, argc, argv);
@@ -315,11 +359,13 @@ int main(int argc, char** argv) {
       s.cluster.clear();
     }
     if (!s.cluster.empty()) s.devices = {0};
+    if (s.devices.empty()) s.devices = {tools::usual_devices(static_cast<int>(std::thread::hardware_concurrency()))};
     bool const alone = s.models.size() * s.devices.size() == 1;
     for (int n : s.devices)
       for (std::string const& m : s.models) {
-        if (m != "mlp" && m != "cnn") throw error("model '" + m + "' is not one of this program's", s.plan_file, "mlp or cnn");
-        run(s, m, m == "mlp" ? graph_view(typed<digits::mlp>) : graph_view(typed<digits::cnn>), n, alone, all);
+        network const* const net = network_named(m);
+        if (!net) throw error("model '" + m + "' is not one of this program's", s.plan_file, "mlp, cnn or wide");
+        run(s, *net, n, alone, all);
       }
   } catch (std::exception const& e) {
     if (s.json) std::cout << core::json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_digits.py TRAIN_DIGITS FOLDER - runs the program as a user would and checks what it says and writes."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -41,16 +42,46 @@ def check_result(e, devices):
           f"predicted {e['predicted_step_s'] * 1e3:.2f} ms")
 
 
+def check_race(e, devices, names):
+    """What was measured in turns: the plan, its rivals and one device, beside what was predicted."""
+    all_ = e["contenders"]
+    expect([c["name"] for c in all_] == names, f"{e['model']}: {[c['name'] for c in all_]} ran")
+    expect(all_[-1]["devices"] == 1 and all(c["devices"] == devices for c in all_[:-1]), f"{e['model']}: devices of {all_}")
+    for c in all_:
+        expect(c["measured_step_s"] > 0 and c["predicted_step_s"] > 0, f"{e['model']}: times of {c}")
+        expect(abs(c["relative"] * all_[0]["measured_step_s"] / c["measured_step_s"] - 1) < 1e-9, f"{e['model']}: relative time of {c}")
+        expect(abs(c["loss"] - all_[0]["loss"]) <= 1e-2 * (1 + all_[0]["loss"]), f"{e['model']}: losses of {all_}")
+    expect(e["differ"] <= 1e-3, f"{e['model']}: parameters differ by {e['differ']}")
+    print(f"{e['model']}: " + ", ".join(f"{c['name']} {c['measured_step_s'] * 1e3:.2f} ms" for c in all_) + f", others used {e['others']}")
+
+
+rivals = ["chosen plan", "data parallel", "tensor parallel", "one device"]
 counts = [1, 2, 3, 4, 6, 8]
-r = events(run("--devices", ",".join(map(str, counts)), "--json", "--field-steps", "2", "--epochs", "12", "--out", "all"))
+r = events(run("--devices", ",".join(map(str, counts)), "--model", "mlp,cnn", "--json", "--field-steps", "2", "--epochs", "12", "--rounds", "3",
+               "--out", "all"))
+races = [e for e in r if e["event"] == "race"]
+expect(len(races) == 2 * len(counts), "one race per model and number of devices")
+for e, n in zip(races, [n for n in counts for _ in range(2)]):
+    check_race(e, n, rivals)
 results = [e for e in r if e["event"] == "result"]
 expect([(e["devices"], e["model"]) for e in results] == [(n, m) for n in counts for m in ("mlp", "cnn")], "one result per model and number of devices")
 for e in results:
     check_result(e, e["devices"])
 expect(r[-1]["event"] == "result", "the last line is a result")
 
+# the network for which neither data nor tensor parallelism is best, on as many devices as there are cores
+wide = events(run("--model", "wide", "--json", "--epochs", "3", "--rounds", "3", "--out", "wide"))
+cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+devices = wide[-1]["devices"]
+expect(1 <= devices <= cores, f"{devices} devices on {cores} cores")
+check_result({**wide[-1], "accuracy": wide[-1]["accuracy"] + 0.02}, devices)                    # three epochs: 95 %
+check_race([e for e in wide if e["event"] == "race"][0], devices, rivals)
+text = run("--model", "mlp", "--epochs", "1", "--rounds", "1", "--check-steps", "1", "--field-steps", "1").stdout
+expect(("this machine is busy" in text) != ("the prediction " in text), "a busy machine is said so, and no prediction is judged there")
+
 r = events(run("--cluster", "logical-2x2", "--json", "--field-steps", "2", "--model", "mlp", "--out", "slow"))
 check_result(r[-1], 4)
+check_race([e for e in r if e["event"] == "race"][0], 4, rivals)
 h100 = events(run("--cluster", "dgx_h100:1", "--json", "--field-steps", "1", "--check-steps", "2", "--epochs", "1", "--model", "mlp"))
 plans = [e for e in h100 if e["event"] == "plan"]
 expect(plans and plans[0]["numbers"] == "f32: 4 bytes a number, H100-SXM5-80GB 67 TFLOP/s", f"a preset's rates are those of f32: {plans}")
@@ -64,6 +95,7 @@ expect(len({e["pid"] for e in spans}) == 2, "trace.json has the predicted and th
 
 # start again from the stored plan: no search, the same plan, the same parameters
 again = events(run("--plan", "slow/plan.json", "--json", "--field-steps", "1", "--check-steps", "3", "--epochs", "12", "--out", "again"))
+check_race([e for e in again if e["event"] == "race"][0], 4, ["chosen plan", "one device"])
 check_result({**again[-1], "accuracy": max(again[-1]["accuracy"], 0)}, 4)
 first, second = (json.loads((folder / f / "plan.json").read_text()) for f in ("slow", "again"))
 expect(first == second, "a plan that was read is written back the same")

@@ -53,8 +53,8 @@ TEST_CASE("plans for this machine stand on its devices, and are predicted from o
   CHECK(p.all[3].devices() == 1);
   for (contender const& c : p.all) {
     CAPTURE(c.name);
-    CHECK(c.predicted > 0);
-    CHECK(c.predicted < 1);
+    CHECK(c.expected.seconds > 0);
+    CHECK(c.expected.seconds < 1);
     for (task const& t : c.step.program.tasks)       // the samples of data parallelism are split
       if (c.name == "data parallel" && t.kind == task_kind::compute) CHECK(t.devices.size() == 2);
   }

@@ -8,6 +8,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/measure_host.hpp>
 #include <tensorpar/cost/profiled.hpp>
+#include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
 #include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/profile.hpp>
@@ -34,7 +35,7 @@ inline int usual_devices(int cores) {
 struct contender {
   std::string name;
   planned_step step;
-  double predicted = 0;  // seconds of a step on this machine
+  timeline expected = {};  // of a step on this machine (`local_machine::expected`)
   int devices() const { return step.plan.cluster.size(); }
 };
 
@@ -56,15 +57,29 @@ inline cost::profile_table operators_of(program const& q, machine const& on, int
   return r;
 }
 
+namespace detail {
+/// FLOP/s of the kernels' matrix product on one core.
+inline double product_rate() {
+  constexpr i64 n = 256;
+  std::vector<float> const a(idx(n * n), 0.5f);
+  std::vector<float> c(idx(n * n));
+  double const t = cost::detail::best_time(0.05, [&] {
+    exec::multiply<float>(n, n, n, {a.data(), n, 1}, {a.data(), n, 1}, {c.data(), n, 1});
+  });
+  return 2.0 * n * n * n / std::max(t, 1e-9);
+}
+}  // namespace detail
+
 /// This machine as devices that are threads, and what operators take on it.
 struct local_machine {
   machine on;
   int cores = 1;
   cost::profile_table alone;     // measured one at a time: other programs disturb that least
 
-  /// Measures for about 0.3 s. Throws `error` for no device.
+  /// Measures for less than half a second. Throws `error` for no device.
   explicit local_machine(int devices) {
-    cost::host_rates const rates = cost::measure_host();
+    cost::host_rates rates = cost::measure_host();
+    rates.flops = std::max(rates.flops, detail::product_rate());
     on = cost::host_machine(devices, rates);
     cores = rates.cores;
   }
@@ -105,8 +120,8 @@ struct local_plans {
   std::optional<double> others;
 };
 
-namespace detail {
-/// The chosen plan's step and its rivals'. All are of one graph.
+/// The chosen plan's step and its rivals', which are of the same graph. Nothing is expected of them yet. Throws
+/// `error` as `optimize` does.
 inline std::vector<contender> contenders(planned const& found, training_problem const& asked,
                                          machine const& on, cost::model_ref const& prices) {
   computation_graph const& g = found.graph;
@@ -128,7 +143,6 @@ inline std::vector<contender> contenders(planned const& found, training_problem 
   r.push_back({"one device", step_of(g, serial, asked.loss, asked.scratch)});
   return r;
 }
-}  // namespace detail
 
 /// Plans a network for this machine. Plans and measures the operators of the plans in turn until none is new,
 /// at most five times. Precondition: the problem's scratch is that of `demo_kernels`. Throws `error` as
@@ -142,12 +156,12 @@ inline local_plans plans_for(training_problem const& asked, local_machine& here,
     r.found = plan_training(asked, here.on, prices, options);
     if (!r.found.feasible())
       throw error(text_of(*r.found.infeasible), "this machine", "a smaller network or batch");
-    r.all = detail::contenders(r.found, asked, here.on, cost::model_ref(prices));
+    r.all = contenders(r.found, asked, here.on, cost::model_ref(prices));
     bool some = false;
     for (contender const& c : r.all) some = here.measure(c.step.program) || some;
     if (!some) break;
   }
-  for (contender& c : r.all) c.predicted = here.expected(c.step).seconds;
+  for (contender& c : r.all) c.expected = here.expected(c.step);
   r.others = watch.others();
   return r;
 }

@@ -99,7 +99,7 @@ race_result race(std::vector<contender> const& all, computation_graph const& for
     run.back()->initialise(o.seed);
   }
   race_result r;
-  for (contender const& c : all) r.all.push_back({c.name, c.devices(), c.predicted});
+  for (contender const& c : all) r.all.push_back({c.name, c.devices(), c.expected.seconds});
   std::vector<std::vector<double>> seconds(all.size());
   machine_watch const watch;
   for (int round = 0; round < o.rounds; ++round) {
