@@ -44,7 +44,7 @@ struct network {
 };
 network const networks[] = {{"mlp", typed<digits::mlp>, 96, 12, 0.1, 100, 20},
                             {"cnn", typed<digits::cnn>, 96, 12, 0.1, 100, 20},
-                            {"wide", typed<tools::demo_network>, tools::demo_batch, 4, 0.05, 10, 1}};
+                            {"wide", typed<tools::demo_network>, tools::demo_batch, 4, 0.01, 10, 1}};
 network const* network_named(std::string const& name) {
   for (network const& n : networks)
     if (name == n.name) return &n;
@@ -253,6 +253,7 @@ void run(settings const& given, network const& net, int devices, bool alone, std
   for (int epoch = 0; epoch < s.epochs; ++epoch) {
     std::vector<std::size_t> const order = digits::shuffled(data.train.size(), s.seed + 1000 + static_cast<u64>(epoch));
     double loss = 0, spent = 0;
+    tools::machine_watch const during;
     for (std::size_t k = 0; k < steps; ++k) {
       bool const last = epoch + 1 == s.epochs && k + 1 == steps;
       step_result const r = e.step(digits::make_batch(data.train, order, k * static_cast<std::size_t>(s.batch), s.batch, forward.type(0)),
@@ -265,7 +266,8 @@ void run(settings const& given, network const& net, int devices, bool alone, std
     eval.run(test);
     accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
     double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
-    say(s, report::progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, tools::is_busy(watch.others()) ? 0 : expected.seconds}) + "\n");
+    bool const busy = tools::is_busy(watch.others()) || tools::is_busy(during.others());
+    say(s, report::progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, busy ? 0 : expected.seconds}) + "\n");
     event(s, {{"event", "epoch"},
               {"model", model},
               {"epoch", epoch + 1},
@@ -318,7 +320,7 @@ int main(int argc, char** argv) {
   settings s;
   CLI::App app("Plans, trains and checks three networks on 1,797 handwritten digits, each beside data and tensor parallelism and one device.",
                "train_digits");
-  app.add_option("--model", s.models, "mlp, cnn, wide, or several: convolutions before wide layers are wide")
+  app.add_option("--model", s.models, "mlp, cnn, wide, or several: wide is a convolution before wide layers")
       ->delimiter(',')
       ->check(CLI::IsMember({"mlp", "cnn", "wide"}))
       ->capture_default_str();
@@ -333,7 +335,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--epochs", s.epochs, "times through all samples; else 12, of wide 4")->check(CLI::Range(1, 1000));
-  app.add_option("--rate", s.rate, "peak learning rate; else 0.1, of wide 0.05")->check(CLI::PositiveNumber);
+  app.add_option("--rate", s.rate, "peak learning rate; else 0.1, of wide 0.01")->check(CLI::PositiveNumber);
   app.add_option("--rounds", s.rounds, "rounds in which every plan is measured")->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--min-accuracy", s.min_accuracy, "fail if the test accuracy ends below this, e.g. 0.97")->check(CLI::Range(0.0, 1.0));

@@ -70,11 +70,11 @@ for e in results:
 expect(r[-1]["event"] == "result", "the last line is a result")
 
 # the network for which neither data nor tensor parallelism is best, on as many devices as there are cores
-wide = events(run("--model", "wide", "--json", "--epochs", "3", "--rounds", "3", "--out", "wide"))
+wide = events(run("--model", "wide", "--json", "--rounds", "3", "--out", "wide"))
 cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 devices = wide[-1]["devices"]
 expect(1 <= devices <= cores, f"{devices} devices on {cores} cores")
-check_result({**wide[-1], "accuracy": wide[-1]["accuracy"] + 0.02}, devices)                    # three epochs: 95 %
+check_result(wide[-1], devices)
 check_race([e for e in wide if e["event"] == "race"][0], devices, rivals)
 text = run("--model", "mlp", "--epochs", "1", "--rounds", "1", "--check-steps", "1", "--field-steps", "1").stdout
 expect(("this machine is busy" in text) != ("the prediction " in text), "a busy machine is said so, and no prediction is judged there")

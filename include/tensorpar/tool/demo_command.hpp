@@ -27,7 +27,7 @@ inline exit_code demo_command(settings const& s, console const& io) {
                                .scratch = exec::scratch_of<demo_kernels>(),
                                .name = "demo"};
   if (!s.json)
-    io.out << "a network of convolutions and wide layers on " << devices << " of " << cores
+    io.out << "a network of a convolution and wide layers on " << devices << " of " << cores
            << " cores of this machine, " << demo_batch << " samples a step\n";
   planning_options const whole_batch{.micro_batches = {1},
                                      .schedules = std::vector<search::schedule_kind>{}};
