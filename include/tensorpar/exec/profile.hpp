@@ -73,9 +73,10 @@ template <class Compute> class kernel_bench {
       auto const n = idx(m.block.elements());
       auto put = [&]<class Element>(std::vector<Element> all, auto made) {
         // and again from the first: drawing takes long
-        std::size_t const some = std::min(n, std::size_t{1} << 20);
+        std::size_t const some = std::min(n, std::size_t{1} << 16);
         for (std::size_t i = 0; i < some; ++i) all[i] = made(r.uniform(drawn++));
-        for (std::size_t i = some; i < n; ++i) all[i] = all[i - some];
+        for (std::size_t done = some; done > 0 && done < n; done *= 2)
+          std::copy_n(all.data(), std::min(done, n - done), all.data() + done);
         m.at.memory().write(m.at.data(), all.data(), static_cast<i64>(n * sizeof(Element)));
       };
       if (is_integer(m.block.type))

@@ -8,7 +8,6 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/measure_host.hpp>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
 #include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/profile.hpp>
@@ -18,6 +17,8 @@
 #include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/tool/demo/other_programs.hpp>
+#include <tensorpar/typed/lower.hpp>
+#include <tensorpar/typed/typed.hpp>
 #include <utility>
 #include <vector>
 
@@ -58,15 +59,24 @@ inline cost::profile_table operators_of(program const& q, machine const& on, int
 }
 
 namespace detail {
-/// FLOP/s of the kernels' matrix product on one core.
-inline double product_rate() {
-  constexpr i64 n = 256;
-  std::vector<float> const a(idx(n * n), 0.5f);
-  std::vector<float> c(idx(n * n));
-  double const t = cost::detail::best_time(0.05, [&] {
-    exec::multiply<float>(n, n, n, {a.data(), n, 1}, {a.data(), n, 1}, {c.data(), n, 1});
-  });
-  return 2.0 * n * n * n / std::max(t, 1e-9);
+/// Its product has 256 x 256 x 256 terms.
+struct product_net {
+  static constexpr void define(auto& g) {
+    constexpr axis samples{"samples"}, classes{"classes"};
+    auto x = g.input("x", {samples(256), 256});
+    auto label = g.input("label", {samples(256)}, dtype::i32);
+    g.output("loss", all(x | linear{.out = 256, .to = classes}, label) | cross_entropy{});
+  }
+};
+/// FLOP/s of the kernels' matrix product on one core of this kind.
+inline double product_rate(machine const& on) {
+  computation_graph const g = lower(typed<product_net>);
+  planned_step const s = step_of(g, one_device_plan(g), "loss", exec::scratch_of<demo_kernels>());
+  cost::profile_table const t = measure_operators<demo_kernels>(s.program, on, {.samples = 3});
+  double r = 0;
+  for (auto const& [key, k] : t.all())
+    if (key.op == linear::name) r = 2.0 * 256 * 256 * 256 / std::max(k.seconds, 1e-9);
+  return r;
 }
 }  // namespace detail
 
@@ -79,7 +89,7 @@ struct local_machine {
   /// Measures for less than half a second. Throws `error` for no device.
   explicit local_machine(int devices) {
     cost::host_rates rates = cost::measure_host();
-    rates.flops = std::max(rates.flops, detail::product_rate());
+    rates.flops = std::max(rates.flops, detail::product_rate(cost::host_machine(1, rates)));
     on = cost::host_machine(devices, rates);
     cores = rates.cores;
   }
@@ -120,8 +130,8 @@ struct local_plans {
   std::optional<double> others;
 };
 
-/// The chosen plan's step and its rivals', which are of the same graph. Nothing is expected of them yet. Throws
-/// `error` as `optimize` does.
+/// The chosen plan's step and its rivals', which are of the same graph. Nothing is expected of them yet.
+/// Throws `error` as `optimize` does.
 inline std::vector<contender> contenders(planned const& found, training_problem const& asked,
                                          machine const& on, cost::model_ref const& prices) {
   computation_graph const& g = found.graph;
