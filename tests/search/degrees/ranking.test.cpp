@@ -29,14 +29,13 @@ machine nodes(int n, int per, double outer, i64 memory) {
 template <class F> void each_configuration(int devices, i64 samples, int layers, int tensor, F const& f) {
   for (int t = 1; t <= tensor; ++t)
     for (int p = 1; p <= layers; ++p)
-      for (i64 m : {1, 2, 4, 8, 16})
+      for (i64 m : {1, 2, 3, 4, 6, 8, 12, 16})
         for (int v = 1; v <= 8; ++v)
           for (int r = 0; r < 3; ++r)
             for (int z = 0; z < 3; ++z) {
               if (devices % (t * p)) continue;
               parallel_config const c{.data = devices / t / p, .tensor = t, .pipeline = p, .virtual_stages = v, .micro_batch = m,
-                                      .sharding = static_cast<ir::zero_stage>(z), .recompute = static_cast<recomputation>(r),
-                                      .prefetch = p > 1 ? 0 : 2};
+                                      .sharding = static_cast<ir::zero_stage>(z), .recompute = static_cast<recomputation>(r)};
               if (samples % (m * c.data) || (z && c.data == 1) || (z == 2 && p > 1)) continue;
               if (p * v > layers || (p == 1 && v > 1)) continue;
               if (p > 1 && layers % (p * v) && (layers + 2) % (p * v)) continue;
@@ -55,7 +54,7 @@ TEST_CASE("the fastest degrees that fit are those of all configurations, on rand
   for (int i = 0; i < test_effort::cases(8); ++i) {
     CAPTURE(i);
     int const layers = i % 2 ? 4 : 2;
-    i64 const samples = i % 3 ? 8 : 16;
+    i64 const samples = i % 3 == 0 ? 16 : i % 3 == 1 ? 8 : 12;
     training_problem const asked = gpt(layers, samples);
     machine const on = nodes(1 + i % 2, 2 + 2 * (i % 3 == 1), 1e8 * static_cast<double>(1 + draw() % 40),
                              static_cast<i64>(600'000 * (1 + draw() % 12)));
@@ -80,7 +79,8 @@ TEST_CASE("the fastest degrees that fit are those of all configurations, on rand
     before = found[0].config;
     CHECK(!found[0].infeasible);
     CHECK(found[0].seconds <= 1.05 * least);
-    CHECK(found[0].seconds >= 0.99 * least);
+    configured_plan const best = all.plan_of(found[0].config);
+    CHECK(found[0].seconds == doctest::Approx(simulated(best.graph, best.plan, asked, model).seconds).epsilon(0.01));
     for (std::size_t k = 1; k < found.size(); ++k) CHECK((found[k].infeasible || found[k].seconds >= found[k - 1].seconds));
     limits.threads = 3;
     std::vector<ranked_config> const again = rank_configurations(all, asked, model, limits);

@@ -149,7 +149,7 @@ template <cost::cost_model M> class degree_ranking {
     auto const savings = [&](double& fewest) {
       c.recompute = recomputation::none;
       c.sharding = ir::zero_stage::none;
-      c.prefetch = c.pipeline > 1 ? 0 : 2;
+      c.prefetch = 2;
       auto const kept = estimate(c);
       if (!kept) return;
       bool const slow = margin * kept->seconds >= bar;         // what recomputes is slower
@@ -168,10 +168,11 @@ template <cost::cost_model M> class degree_ranking {
     };
     auto const sizes = [&] {
       double fewest = 0;                                       // bytes of the size before, at least
-      for (i64 m = 1; m <= most && m * c.data <= parts && fewest < 2 * room(); m *= 2) {
+      for (i64 m : sizes_of_micro_batches(parts / c.data)) {
+        if (m > most || parts % c.data || fewest >= 2 * room()) break;
         c.micro_batch = m * all_.own();
         fewest = 0;
-        if (parts % (m * c.data) || (c.pipeline == 1 && !allowed(micro_batches(c)))) continue;
+        if (c.pipeline == 1 && !allowed(micro_batches(c))) continue;
         fewest = infinity;
         for (c.virtual_stages = 1; c.virtual_stages <= o_.max_virtual_stages; ++c.virtual_stages) {
           int const chunks = c.pipeline * c.virtual_stages;
@@ -191,6 +192,17 @@ template <cost::cost_model M> class degree_ranking {
       });
     });
     std::stable_sort(r.begin(), r.end(), [](auto const& a, auto const& b) { return a.seconds < b.seconds; });
+    return r;
+  }
+  /// Powers of two that divide a replica's samples, and what powers of two divide them into; ascending.
+  static std::vector<i64> sizes_of_micro_batches(i64 samples) {
+    std::vector<i64> r;
+    for (i64 m = 1; m <= samples && samples % m == 0; m *= 2) {
+      r.push_back(m);
+      r.push_back(samples / m);
+    }
+    std::sort(r.begin(), r.end());
+    r.erase(std::unique(r.begin(), r.end()), r.end());
     return r;
   }
   /// In full or in part, so that fewer layers recompute than all if they fit.
