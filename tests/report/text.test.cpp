@@ -4,7 +4,10 @@
 #include <report/found_in.hpp>
 #include <report/report_subject.hpp>
 #include <sstream>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/program/step_of.hpp>
 #include <tensorpar/report/text.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
 using tests::has;
@@ -95,6 +98,31 @@ TEST_CASE("settings and bounds in words") {
   CHECK(report::bound_text(s).ends_with("is below 1.00 s (gap 50.0 %)"));
   s.of_steps = true;
   CHECK(report::bound_text(s).starts_with("no step whose operators run on all these devices or on the first alone is below 1.00 s"));
+  CHECK(report::bound_text(s).ends_with("(gap 50.0 %)"));
+  s.recomputing = 0.5;
+  s.communication.exposed = 0.25;
+  CHECK(report::bound_text(s).ends_with("(gap 50.0 %; 500 ms are recomputation for want of memory; 250 ms are communication that nothing covers)"));
+  s.cost = 1.04;                                                 // of small gaps nothing is said
+  CHECK(report::bound_text(s).ends_with("(gap 3.8 %)"));
+}
+
+TEST_CASE("what is computed again is summed by device, and the most of it is told") {
+  computation_graph const g = tests::residual_mlp();
+  plan p = tests::serial_plan(g);
+  auto const recomputing = [&] {
+    planned_step const x = step_of(g, p);
+    timeline const t = simulate(x.program, p.cluster, cost::analytical{});
+    double again = 0;
+    for (span const& s : t.spans) {
+      task const& k = x.program.tasks[static_cast<std::size_t>(s.task)];
+      if (k.kind == task_kind::compute && k.node >= 0 && x.graph.graph.node(k.node).recomputed) again += s.end - s.start;
+    }
+    CHECK(report::summary_of("x", x.graph, x.plan, x.program, t).recomputing == doctest::Approx(again));
+    return again;
+  };
+  CHECK(recomputing() == 0);
+  p.nodes[1].recompute = p.nodes[3].recompute = true;
+  CHECK(recomputing() > 0);
 }
 
 TEST_CASE("a gap is nothing only where the bound is reached") {

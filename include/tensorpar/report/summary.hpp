@@ -56,6 +56,7 @@ struct plan_summary {
   std::vector<operator_summary> operators;
   std::vector<device_summary> devices;
   communication_time communication;         // of the busiest device
+  double recomputing = 0;                   // seconds of the device that computes most again
   std::string dominated;  // a sentence
   double sent() const {
     double b = 0;
@@ -275,6 +276,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     if (operator_summary* o = slot(static_cast<int>(i))) o->bytes[k] += b;
   }
   std::map<std::pair<int, int>, std::pair<double, double>> busy;  // (operator, device) -> compute, move
+  std::map<int, double> again;                                    // by device
   for (span const& x : time.spans) {
     double const n = x.end - x.start;
     bool const talks = communicates(q, x);
@@ -282,6 +284,8 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
       device_summary& d = s.devices[idx(x.device)];
       (talks ? d.move : d.compute) += n;
     }
+    int const v = x.task < 0 || talks ? -1 : int(q.tasks[idx(x.task)].node);
+    if (v >= 0 && g.node(v).recomputed) s.recomputing = std::max(s.recomputing, again[x.device] += n);
     if (operator_summary* o = slot(x.task)) {
       auto& b = busy[{o->node, x.device}];
       (talks ? b.second : b.first) += n;

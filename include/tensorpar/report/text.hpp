@@ -39,9 +39,17 @@ inline std::string prefetch_text(int ahead) {
   return "collectives start " + std::to_string(ahead) + (ahead == 1 ? " operator ahead" : " operators ahead");
 }
 /// What no plan is below, of which plans that is said, and how far this one is above it; "" without a bound.
+/// Of a gap above a twentieth it says what the bound does not know: recomputation, as it is about time alone,
+/// and communication that does not overlap.
 inline std::string bound_text(plan_summary const& s) {
   if (s.bound <= 0 || (!s.of_steps && s.cost <= 0)) return "";
-  std::string const gap = " (gap " + gap_text(s.cost, s.bound) + ")";
+  std::string gap = " (gap " + gap_text(s.cost, s.bound);
+  if (s.of_steps && s.cost > 1.05 * s.bound) {
+    if (s.recomputing > 0) gap += "; " + seconds_text(s.recomputing) + " are recomputation for want of memory";
+    if (s.communication.exposed > 0)
+      gap += "; " + seconds_text(s.communication.exposed) + " are communication that nothing covers";
+  }
+  gap += ")";
   if (s.of_steps)
     return "no step whose operators run on all these devices or on the first alone is below " +
            seconds_text(s.bound) + ", whatever overlaps" + gap;
