@@ -19,8 +19,9 @@ namespace kinds {
 /// H100, measured by others (Lee et al. 2025, NeuSight; tests/cost/measured_products.test.cpp). The shares
 /// while communicating and of training that goes on for hours are fitted to runs that others published
 /// (bench/published).
-constexpr kernel_efficiency reached(double products, double attention, double memory, int multiprocessors) {
-  return {products, attention, memory, 0.2 * multiprocessors * 128 * 128, 48, 0.8, 0.79};
+constexpr kernel_efficiency reached(double products, double attention, double memory, int multiprocessors,
+                                    double sustained = 0.79) {
+  return {products, attention, memory, 0.2 * multiprocessors * 128 * 128, 48, 0.8, sustained};
 }
 /// Without shares: comparisons with Unity and GraphPipe assume one share for all that a V100 does.
 inline device_kind v100() {
@@ -36,12 +37,14 @@ inline constexpr format_rates hopper{67e12, 494.5e12, 989e12, 1979e12};
 /// As A100's, but the share of attention: of the kernels in the runs that others published, from
 /// FlashAttention-2's 0.35 (Shah et al. 2024, abstract) to cuDNN's.
 inline device_kind h100() {
-  return {"H100-SXM5-80GB", 989e12, 3.35e12, 80'000'000'000, 4e-6, hopper, reached(0.74, 0.4, 0.85, 132)};
+  return {"H100-SXM5-80GB", 989e12, 3.35e12, 80'000'000'000, 4e-6, hopper,
+          reached(0.74, 0.4, 0.85, 132, 0.76)};
 }
 /// Shares of H200 in bf16 as cuBLAS and this library's own kernels reach them: 729e12 FLOP/s in the products
 /// of a GPT of 1.5e9 parameters, 482e12 in the gradient of attention, 4.2 to 4.5e12 bytes/s.
 inline device_kind h200() {
-  return {"H200-SXM5-141GB", 989e12, 4.8e12, 141'000'000'000, 4e-6, hopper, reached(0.74, 0.48, 0.85, 132)};
+  return {"H200-SXM5-141GB", 989e12, 4.8e12, 141'000'000'000, 4e-6, hopper,
+          reached(0.74, 0.48, 0.85, 132, 0.76)};
 }
 /// Memory is what systems report as usable. Shares are H100's: none were measured.
 inline device_kind b200() {
