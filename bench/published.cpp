@@ -152,7 +152,7 @@ search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_sta
 }
 
 struct prediction { double seconds = 0; i64 lacks = 0; };
-struct settings { std::string effort; bool rivals = false; };
+struct settings { std::string effort; bool rivals = false, of_megatron = false; };
 
 /// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
 prediction predict(training_problem asked, machine const& on, search::parallel_config const& c, i64 micro_batches) {
@@ -205,14 +205,14 @@ void choose(std::string const& name, training_problem const& asked, machine cons
     for (peers::rival const& r : peers::rivals(asked, on, model, {.planners = false})) {
       if (!r.fits()) continue;
       tell(name + ", " + r.name + ": " + r.settings, "planned step over rival's", ours.seconds(), r.step.seconds);
-      if (r.name == "Megatron" && (told.tensor > 1 || told.pipeline > 1)) tell(name + ", Megatron at its best", "step", r.step.seconds, published);
+      if (r.name == "Megatron" && s.of_megatron) tell(name + ", Megatron at its best", "step", r.step.seconds, published);
     }
   } catch (error const& e) {
     std::printf("row %s: no choice, %s\n", name.c_str(), e.what());
   }
 }
 
-void run(row const& r, std::vector<double>& errors, settings const& s) {
+void run(row const& r, std::vector<double>& errors, settings s) {
   std::string const name = r.at("id") + " " + r.at("model") + ", " + r.at("gpus") + " x " + r.at("gpu");
   if (std::string const why = refusal(r); !why.empty()) {
     std::printf("row %s: left out, %s\n", name.c_str(), why.c_str());
@@ -246,6 +246,7 @@ void run(row const& r, std::vector<double>& errors, settings const& s) {
   tell(name + ", " + search::text_of(chosen) + (doubted ? ", doubted by its source" : ""), "step", best->seconds, published);
   if (best->lacks > 0) std::printf("row %s: does not fit, lacks %.3g GB\n", name.c_str(), static_cast<double>(best->lacks) / 1e9);
   asked.samples = batch;
+  s.of_megatron = r.count("software") && (has(r.at("software"), "Megatron") || has(r.at("software"), "NeMo"));
   if (!s.effort.empty()) choose(name, asked, on, chosen, published, s);
 }
 
