@@ -45,7 +45,8 @@ inline std::string bound_text(plan_summary const& s) {
   if (s.bound <= 0 || (!s.of_steps && s.cost <= 0)) return "";
   std::string gap = " (gap " + gap_text(s.cost, s.bound);
   if (s.of_steps && s.cost > 1.05 * s.bound) {
-    if (s.recomputing > 0) gap += "; " + seconds_text(s.recomputing) + " are recomputation for want of memory";
+    if (s.recomputing > 0)
+      gap += "; " + seconds_text(s.recomputing) + " are recomputation for want of memory";
     if (s.communication.exposed > 0)
       gap += "; " + seconds_text(s.communication.exposed) + " are communication that nothing covers";
   }
