@@ -84,7 +84,8 @@ class prefetcher : reshard_chains {
   /// With what it needs, as far as that is computed again, too. Not into another pass.
   void move_ahead(int t, i64 key) {
     if (key_[idx(t)] <= key || key < 0) return;
-    if (phase_of(static_cast<int>(key / 4)) != step_phase::backward) return;
+    int const before = static_cast<int>(key / 4);
+    if (at(before).node < 0 || phase_of(before) != step_phase::backward) return;
     key_[idx(t)] = key;
     for (int m : makers_[idx(t)])
       if (again(m) && at(m).micro_batch == at(t).micro_batch) move_ahead(m, key);
