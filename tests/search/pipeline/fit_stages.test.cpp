@@ -113,7 +113,7 @@ double simulated_program(computation_graph const& g, machine const& on, graph_st
 TEST_CASE("of all candidates the program simulated fastest is taken: never slower than what estimates choose, faster on slow links") {
   int faster = 0, much = 0;
   for (branched const& b : branched_models())
-    for (double bandwidth : {1e10, 2e8})
+    for (double bandwidth : {1e10, 2e8, 5e7})
       for (int max_data : {1, 4}) {
         CAPTURE(b.name);
         CAPTURE(bandwidth);
@@ -130,7 +130,7 @@ TEST_CASE("of all candidates the program simulated fastest is taken: never slowe
         CHECK(r.seconds == doctest::Approx(simulated_program(b.graph, on, m, r.stages)));
         CHECK(r.seconds == doctest::Approx(simulate(unroll(passes::pipeline_pass(b.graph, r.plan)), on, cost::analytical{}).seconds));
         faster += r.seconds < chosen * 0.99;
-        much += r.seconds < chosen * 0.9;
+        much += r.seconds < chosen * 0.8;
         // what is told of the stages is told in the prices of the model that was given
         std::vector<search::detail::found_stage> stages;
         for (std::size_t s = 0; s < r.stages.choices.size(); ++s)
