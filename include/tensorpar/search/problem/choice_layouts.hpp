@@ -106,6 +106,12 @@ template <cost::cost_model M> class choice_layouts {
     return kinds_[idx(set)].update[idx(local)] &&
            !tables.sets[idx(set)].savings.empty();
   }
+  /// The layout at a slot of a node whose loops follow this mesh so.
+  static ir::layout layout_at(ir::iteration_space const& space, std::string const& letters,
+                              ir::sharding const& mesh, value_slot const& s) {
+    return s.result ? ir::result_layout(space, letters, mesh, s.port)
+                    : ir::operand_layout(space, letters, mesh, s.port);
+  }
   std::vector<int> const& layouts(int set, value_slot const& s) {
     kind_of_group& k = kinds_[idx(set)];
     auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, nullptr);
@@ -125,8 +131,7 @@ template <cost::cost_model M> class choice_layouts {
                                         ? ir::sharded_update(space, own, c)
                                         : ir::update_sharding{own, {}};
       ir::sharding const mesh = ir::in_shares(c, u.share);
-      list.push_back(id(s.result ? ir::result_layout(space, u.letters, mesh, s.port)
-                                 : ir::operand_layout(space, u.letters, mesh, s.port)));
+      list.push_back(id(layout_at(space, u.letters, mesh, s)));
     }
     at->second = &k.choices->lists.add(std::move(list));
     return *at->second;

@@ -121,15 +121,11 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
     auto const& k = kinds_[idx(set)];
     auto const& space = k.spaces[idx(s.local)];
     auto const& own = k.letters[idx(s.local)];
-    auto const told = [&](std::string const& letters, ir::sharding const& mesh) {
-      visit(s.result ? ir::result_layout(space, letters, mesh, s.port)
-                     : ir::operand_layout(space, letters, mesh, s.port));
-    };
     for (ir::sharding const& c : k.choices->shardings) {
-      told(own, c);
+      visit(base::layout_at(space, own, c, s));
       if (!k.update[idx(s.local)]) continue;
       ir::update_sharding const u = ir::sharded_update(space, own, c);
-      told(u.letters, ir::in_shares(c, u.share));
+      visit(base::layout_at(space, u.letters, ir::in_shares(c, u.share), s));
     }
   }
 
