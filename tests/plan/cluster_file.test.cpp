@@ -41,6 +41,10 @@ TEST_CASE("a cluster spelled out") {
   CHECK(m.between(1, 2).latency == 1e-5);
   CHECK(decode_cluster(encode_cluster(m), "again") == m);
   CHECK(m.kinds[0].rates == format_rates());
+  CHECK(!parse_cluster(changed("\"links\"", "\"lane_per_link\": false, \"links\""), "c.json").lane_per_link);
+  machine const beside = parse_cluster(changed("\"links\"", "\"lane_per_link\": true, \"links\""), "c.json");
+  CHECK(beside.lane_per_link);
+  CHECK(decode_cluster(encode_cluster(beside), "c.json") == beside);
   machine const known = parse_cluster(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"products\": 0.5, \"half_terms\": 9}"), "c.json");
   CHECK(known.kinds[1].efficiency == kernel_efficiency{.products = 0.5, .half_terms = 9});
   CHECK(decode_cluster(encode_cluster(known), "again") == known);
@@ -82,6 +86,8 @@ TEST_CASE("errors") {
   CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"rates\": {\"f32\": 0.5}"))
             .find("0.5 is out of range (at c.json: kinds[1].rates.f32); valid: a number from 1") == 0);
   CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"rates\": 3")).find("not an object (at c.json: kinds[1].rates)") == 0);
+  CHECK(complaint_about(changed("\"links\"", "\"lane_per_link\": 1, \"links\"")) ==
+        "not a truth value (at c.json: lane_per_link); valid: true or false");
   CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"products\": 1.5}")) ==
         "a share above 1 (at c.json: kinds[1].efficiency.products); valid: a number from 0 to 1");
   CHECK(complaint_about(changed("\"launch\": 0", "\"launch\": 0, \"efficiency\": {\"half_terms\": -1}"))

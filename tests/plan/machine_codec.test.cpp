@@ -19,6 +19,7 @@ TEST_CASE("a machine that is written and read is the same, with rates and shares
     machine const m = test::random_plan(draw).cluster;
     core::json const j = detail::encode_machine(m);
     CHECK(again(j) == m);
+    CHECK(j.contains("lane_per_link") == m.lane_per_link);
     for (std::size_t k = 0; k < m.kinds.size(); ++k) {
       CHECK(j["kinds"][k].contains("rates") == (m.kinds[k].rates != format_rates()));
       CHECK(j["kinds"][k].contains("efficiency") == (m.kinds[k].efficiency != kernel_efficiency()));

@@ -18,6 +18,7 @@ TEST_CASE("what is right is read") {
   CHECK(list[std::size_t{0}].bounded(1, 1) == 1);
   CHECK(list[std::size_t{1}].real(0) == 2.5);
   CHECK(list[2].text() == "x");
+  CHECK(plan_reader{core::json(true), "f", ""}.boolean());
   core::json const wholes = core::parse_json("[1e9, -2.0, 9.2e18]", "f");
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{0}].integer(0, INT64_MAX) == 1'000'000'000);
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{1}].integer() == -2);
@@ -43,6 +44,7 @@ TEST_CASE("what is wrong is named") {
            wrong{"1e19", "1e+19 is out of range", "f", "a whole number", [](plan_reader const& r) { r.integer(); }},
            wrong{"-1e300", "is out of range", "f", "from 0 to 3", [](plan_reader const& r) { r.integer(0, 3); }},
            wrong{"\"1\"", "not a whole number", "f", "a whole number", [](plan_reader const& r) { r.integer(); }},
+           wrong{"1", "not a truth value", "f", "true or false", [](plan_reader const& r) { r.boolean(); }},
            wrong{"null", "not a number", "f", "a number", [](plan_reader const& r) { r.real(); }},
            wrong{"\"1\"", "not a number", "f", "from 0.0", [](plan_reader const& r) { r.real(0); }},
            wrong{"-1e-3", "is out of range", "f", "from 0.0", [](plan_reader const& r) { r.real(0); }}}) {

@@ -29,6 +29,7 @@ inline plan random_plan(std::mt19937& r) {
   for (int d = 0; d < devices; ++d) p.cluster.device.push_back(below(static_cast<int>(p.cluster.kinds.size())));
   p.cluster.links.push_back({name(), 1 + below(devices), real(), 1 + real()});
   p.cluster.links.push_back({name(), devices, real(), 1 + real()});
+  p.cluster.lane_per_link = below(3) == 0;
   p.micro_batches = 1 + below(16);
   p.precision = static_cast<precision>(below(precisions));
   p.scalar_bytes = below(2) ? 4 : 8;

@@ -36,10 +36,9 @@ struct reshard_step {
   layout before, after;
   friend bool operator==(reshard_step const&, reshard_step const&) = default;
   i64 group_size() const { i64 n = 1; for (group_axis const& a : group) n *= a.degree; return n; }
-  /// The devices of the group that `dev` belongs to, major digit first. Precondition: `before` holds dev.
-  /// O(size).
-  std::vector<int> members(int dev) const {
-    // subtract dev's own digits along the group axes, then enumerate
+  /// Of the group that `dev` belongs to, the device whose digits along the group axes are all zero.
+  /// Precondition: `before` holds dev. O(axes).
+  int first_member(int dev) const {
     auto const c = before.coordinates(dev);
     i64 base = dev;
     for (group_axis const& g : group)
@@ -51,7 +50,12 @@ struct reshard_step {
           break;
         }
       }
-    std::vector<int> r{static_cast<int>(base)};
+    return static_cast<int>(base);
+  }
+  /// The devices of the group that `dev` belongs to, major digit first. Precondition: `before` holds dev.
+  /// O(size).
+  std::vector<int> members(int dev) const {
+    std::vector<int> r{first_member(dev)};
     for (group_axis const& g : group) {
       std::vector<int> next;
       for (int b : r) for (i64 i = 0; i < g.degree; ++i) next.push_back(b + static_cast<int>(i * g.stride));

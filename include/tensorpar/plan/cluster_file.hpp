@@ -28,7 +28,7 @@ inline core::json encode_devices(machine const& m) {
 }
 
 inline machine decode_cluster(plan_reader const& r) {
-  r.object({"tensorpar_cluster", "name", "kinds", "devices", "links"});
+  r.object({"tensorpar_cluster", "name", "kinds", "devices", "links", "lane_per_link"});
   machine m;
   m.name = r["name"].text();
   std::string names;
@@ -52,6 +52,7 @@ inline machine decode_cluster(plan_reader const& r) {
     m.device.insert(m.device.end(), idx(count), static_cast<int>(k));
   }
   m.links = decode_links(links);
+  m.lane_per_link = decode_lanes(r);
   require_machine(m, std::string(r.file) + ": ");
   return m;
 }
@@ -70,12 +71,14 @@ inline core::json encode_cluster(machine const& m) {
   r["kinds"] = flat["kinds"];
   r["devices"] = detail::encode_devices(m);
   r["links"] = flat["links"];
+  if (m.lane_per_link) r["lane_per_link"] = true;
   return r;
 }
 
 /// Two forms: {"preset": "summit:4"}, or {"tensorpar_cluster": 1, "name": ..., "kinds": [...], "devices":
 /// [{"kind": ..., "count": ...}], "links": [innermost, ..., the one that joins all]}. Bandwidths in bytes/s,
-/// memory in bytes, times in seconds.
+/// memory in bytes, times in seconds. "lane_per_link": true where links of different levels are used at one
+/// time (`machine::lane_per_link`).
 /// Throws `error` that names file, key and what is valid. O(file + devices).
 inline machine decode_cluster(core::json const& from, std::string const& where) {
   detail::plan_reader const r{from, where, ""};

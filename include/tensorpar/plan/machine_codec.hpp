@@ -53,6 +53,7 @@ inline core::json encode_machine(machine const& m) {
   r["kinds"] = std::move(kinds);
   r["device"] = m.device;
   r["links"] = std::move(links);
+  if (m.lane_per_link) r["lane_per_link"] = true;
   return r;
 }
 
@@ -75,8 +76,12 @@ inline std::vector<link_level> decode_links(plan_reader const& links) {
   }
   return r;
 }
+/// Left out where one lane serves all links.
+inline bool decode_lanes(plan_reader const& r) {
+  return r.at.contains("lane_per_link") && r["lane_per_link"].boolean();
+}
 inline machine decode_machine(plan_reader const& r) {
-  r.object({"name", "kinds", "device", "links"});
+  r.object({"name", "kinds", "device", "links", "lane_per_link"});
   machine m;
   m.name = r["name"].text();
   plan_reader const kinds = r["kinds"], device = r["device"], links = r["links"];
@@ -85,6 +90,7 @@ inline machine decode_machine(plan_reader const& r) {
   for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
     m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
   m.links = decode_links(links);
+  m.lane_per_link = decode_lanes(r);
   require_machine(m, std::string(r.file) + ": " + r.child(""));
   return m;
 }

@@ -53,10 +53,6 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
     int const first = groups[i]["first"].bounded(0, devices - 1);
     p.groups.push_back({first, groups[i]["count"].bounded(1, devices - first)});
   }
-  auto yes = [](plan_reader const& x) {
-    if (!x.at.is_boolean()) x.fail("not a truth value", "true or false");
-    return x.at.get<bool>();
-  };
   for (std::size_t i = 0, n = stages.array(1, idx(operators)); i < n; ++i) {
     plan_reader const s = stages[i], nodes = s["nodes"];
     s.object({"nodes", "group", "micro_batch", "k", "split_backward", "recompute", "shard_optimizer"});
@@ -73,9 +69,9 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
           std::to_string(x.micro_batch) + " samples",
           "a multiple of " + std::to_string(p.unit) + " that divides " + std::to_string(p.mini_batch));
     x.k = s["k"].bounded(1, plan_max_micro_batches);
-    x.split_backward = yes(s["split_backward"]);
-    x.recompute = yes(s["recompute"]);
-    x.shard_optimizer = yes(s["shard_optimizer"]);
+    x.split_backward = s["split_backward"].boolean();
+    x.recompute = s["recompute"].boolean();
+    x.shard_optimizer = s["shard_optimizer"].boolean();
     p.stages.push_back(std::move(x));
   }
   auto number = [](std::string const& s, std::size_t& at) {

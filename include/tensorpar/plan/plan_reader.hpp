@@ -106,6 +106,10 @@ struct plan_reader {
     }
     fail(at.dump(-1, ' ', true, core::json::error_handler_t::replace) + " is none of them", valid);
   }
+  bool boolean() const {
+    if (!at.is_boolean()) fail("not a truth value", "true or false");
+    return at.get<bool>();
+  }
   u64 hex() const {
     std::string const s = at.is_string() ? at.get<std::string>() : std::string();
     u64 r = 0;

@@ -21,6 +21,8 @@ TEST_CASE("two devices are joined by the innermost level that holds both") {
   for (int a = 0; a < 8; ++a)
     for (int b = 0; b < 8; ++b)
       if (a != b) CHECK(m.between(a, b).name == (a / 4 == b / 4 ? "inner" : "outer"));
+  CHECK(m.level_joining(1, 3) == 0);
+  CHECK(m.level_joining(3, 4) == 1);
   CHECK(cluster(4, 4).links.size() == 1);
 }
 
@@ -35,7 +37,7 @@ TEST_CASE("machines of one kind are uniform, and every number is in the hash") {
   CHECK(!m.uniform());
   CHECK(m.kind_of(3).flops == 2e12);
   CHECK(m.hash() != before);
-  for (int change = 0; change < 7; ++change) {
+  for (int change = 0; change < 8; ++change) {
     machine x = cluster(4, 2);
     if (change == 0) x.kinds[0].flops *= 2;
     if (change == 1) x.kinds[0].memory_bandwidth *= 2;
@@ -44,6 +46,7 @@ TEST_CASE("machines of one kind are uniform, and every number is in the hash") {
     if (change == 4) x.links[0].group = 4;
     if (change == 5) x.links[1].latency *= 2;
     if (change == 6) x.links[1].bandwidth *= 2;
+    if (change == 7) x.lane_per_link = true;
     CAPTURE(change);
     CHECK(x.hash() != before);
   }

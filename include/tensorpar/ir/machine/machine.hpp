@@ -67,6 +67,9 @@ struct machine {
   std::vector<device_kind> kinds;
   std::vector<int> device;      // device -> index into kinds
   std::vector<link_level> links;
+  // a device communicates over links of one level beside what it does over others, as with a stream for each
+  // (Megatron-LM, a communicator per kind of parallelism); else in one lane, one operation after another
+  bool lane_per_link = false;
   friend bool operator==(machine const&, machine const&) = default;
 
   int size() const { return static_cast<int>(device.size()); }
@@ -79,10 +82,17 @@ struct machine {
     for (int d = 0; d < size(); ++d) r[idx(d)] = kind_of(d).memory;
     return r;
   }
-  /// The level that joins two different devices. O(levels).
-  link_level const& between(int a, int b) const {
-    for (link_level const& l : links) if (a / l.group == b / l.group) return l;
-    return links.back();
+  /// The level that joins two different devices, and hence all between them: its place in `links`.
+  /// O(levels).
+  int level_joining(int a, int b) const {
+    int l = 0;
+    while (l + 1 < static_cast<int>(links.size()) && a / links[idx(l)].group != b / links[idx(l)].group) ++l;
+    return l;
+  }
+  link_level const& between(int a, int b) const { return links[idx(level_joining(a, b))]; }
+  /// In how many lanes a device communicates.
+  int communication_lanes() const {
+    return lane_per_link && !links.empty() ? static_cast<int>(links.size()) : 1;
   }
   bool uniform() const { for (int k : device) if (k != device.front()) return false; return true; }
   u64 hash() const {
@@ -98,6 +108,7 @@ struct machine {
     }
     for (int d : device) h.add(d);
     for (link_level const& l : links) h.add(l.group).add(l.latency).add(l.bandwidth);
+    if (lane_per_link) h.add(std::string_view("lane per link"));
     return h.value();
   }
 };
