@@ -3,6 +3,7 @@
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/arena.hpp>
+#include <tensorpar/program/core/task_lane.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <support/peaks.hpp>
@@ -126,6 +127,7 @@ program random_program(machine const& m, int tasks, u64 seed) {
   return std::move(w).finish(m.size());
 }
 
+int lanes_of(machine const& m) { return 1 + m.communication_lanes(); }
 /// The same program as a plain task graph: one task per (task, group of devices), every reason to wait an edge of its own.
 std::vector<simulation::timed_task> expand(program const& p, machine const& m, simulation::task_prices const& price, bool overlap) {
   std::vector<simulation::timed_task> r;
@@ -148,7 +150,7 @@ std::vector<simulation::timed_task> expand(program const& p, machine const& m, s
       std::vector<use> mine;
       for (int d : g) {
         n.seconds = std::max(n.seconds, price.of(t, m.device[at(d)]));
-        n.lanes.push_back(2 * d + (!local && overlap));
+        n.lanes.push_back(lanes_of(m) * d + (overlap ? passes::lane_of(x, d, m) : 0));
         for (auto const* list : {&x.in, &x.out})
           for (int b : *list) {
             buffer const& y = p.buffers[at(b)];
@@ -258,6 +260,37 @@ TEST_CASE("what is computed while a collective runs takes longer, by the share t
   CHECK(seconds(0.5, true, {.overlap = false}) == 41);                // one lane: nothing runs beside anything
 }
 
+TEST_CASE("collectives over links of two levels go on at the same time where these have lanes of their own") {
+  using enum ir::part_kind;
+  auto const run = [](bool lanes, double share, bool overlap = true) {
+    machine m = logical(4);
+    m.links = {{"pairs", 2, 0, 1e9}, {"all", 4, 0, 1e9}};
+    m.lane_per_link = lanes;
+    m.kinds[0].efficiency.while_communicating = share;
+    writer w;
+    int const a = w.add_buffer({dim(4), dim(4)}, ir::layout{0, {{shard, 0, 2, 2}, {partial, -1, 2, 1}}}, true),
+              b = w.add_buffer({dim(4), dim(4)}, ir::layout{0, {{shard, 0, 2, 1}, {partial, -1, 2, 2}}}, true),
+              c = w.add_buffer({dim(4), dim(4)}, ir::layout{0, {{replicate, -1, 4, 1}}}, true);
+    for (int made : {w.move(a, ir::layout{0, {{shard, 0, 2, 2}, {replicate, -1, 2, 1}}}),
+                     w.move(b, ir::layout{0, {{shard, 0, 2, 1}, {replicate, -1, 2, 2}}}),
+                     w.move(b, ir::layout{0, {{shard, 0, 2, 1}, {replicate, -1, 2, 2}}}), w.compute({c})})
+      w.p.buffers[at(made)].persistent = true;                 // none takes another's bytes
+    return simulate(std::move(w).finish(4), m, ten_and_one{}, {.overlap = overlap});
+  };
+  timeline const one = run(false, 0), two = run(true, 0);
+  auto const ends = [](timeline const& t) {
+    std::vector<std::tuple<int, double, double>> r;
+    for (span const& s : t.spans) if (s.device == 3 && s.where == lane::communication) r.push_back({s.link, s.start, s.end});
+    return r;
+  };
+  CHECK(ends(one) == std::vector<std::tuple<int, double, double>>{{0, 0, 1}, {0, 1, 2}, {0, 2, 3}});
+  CHECK(ends(two) == std::vector<std::tuple<int, double, double>>{{0, 0, 1}, {1, 0, 1}, {1, 1, 2}});
+  // it computes at half its speed for as long as any lane communicates
+  CHECK(run(false, 0.5).seconds == 11.5);
+  CHECK(run(true, 0.5).seconds == 11);
+  CHECK(run(true, 0.5, false).seconds == 13);
+}
+
 TEST_CASE("a collective waits for its own group only") {
   // devices 0 1 and 2 3 reduce in pairs; 2 has more to do before
   machine const m = logical(4);
@@ -337,17 +370,19 @@ TEST_CASE("memory over tasks: lifetimes, persistent buffers, workspaces") {
 }
 
 TEST_CASE("random programs: the oracle's times, the laws, the memory") {
-  int checked = 0;
+  int checked = 0, levels = 0;
   for (u64 seed = 1; seed <= 120; ++seed) {
     CAPTURE(seed);
-    machine const m = seed % 3 == 0 ? preset("autodist-b12") : seed % 3 == 1 ? logical_nodes(2, 2) : logical(6);
+    machine m = seed % 3 == 0 ? preset("autodist-b12") : seed % 3 == 1 ? logical_nodes(2, 2) : logical(6);
+    if (seed % 3 == 2) m.links.insert(m.links.begin(), {"threes", 3, 1e-6, 1e10});
+    m.lane_per_link = seed % 2 == 0;
     program const p = random_program(m, 5 + static_cast<int>(seed % 25), seed);
     laws::decreed const model{seed};
     simulation::task_prices const cost = simulation::price(p, m, model);
     double const longest = critical_path(p, m, cost), sum = simulation::serial_seconds(p, m, cost);
     for (bool overlap : {true, false}) {
       timeline const t = simulate(p, m, model, {.overlap = overlap});
-      auto const want = simulation::run_on_lanes(expand(p, m, cost, overlap), 2 * m.size());
+      auto const want = simulation::run_on_lanes(expand(p, m, cost, overlap), lanes_of(m) * m.size());
       CHECK(t.seconds == simulation::finish(want));
       double total = 0, total_want = 0;                             // of all starts, so that every task counts
       for (span const& s : t.spans) total += s.start;
@@ -359,8 +394,9 @@ TEST_CASE("random programs: the oracle's times, the laws, the memory") {
       CHECK(t.seconds >= simulate(p, m, model).seconds);            // a lane more never hurts
       for (std::size_t i = 1; i < t.spans.size(); ++i) {
         span const &a = t.spans[i - 1], &b = t.spans[i];
-        CHECK(std::tuple(a.device, a.where) <= std::tuple(b.device, b.where));
-        if (a.device == b.device && a.where == b.where) CHECK(a.end <= b.start);
+        CHECK(std::tuple(a.device, a.where, a.link) <= std::tuple(b.device, b.where, b.link));
+        if (a.device == b.device && a.where == b.where && a.link == b.link) CHECK(a.end <= b.start);
+        levels += b.link > 0;
       }
       for (memory_sample const& s : t.memory) { CHECK(s.bytes <= p.arena[at(s.device)]); CHECK(s.bytes >= 0); }
       timeline const again = simulate(p, m, model, {.overlap = overlap});
@@ -371,6 +407,7 @@ TEST_CASE("random programs: the oracle's times, the laws, the memory") {
     auto const peak = peak_memory(p, m.size());
     for (int d = 0; d < m.size(); ++d) CHECK(peak[at(d)] <= p.arena[at(d)]);
   }
+  CHECK(levels > 100);
   CHECK(checked == 240);
 }
 

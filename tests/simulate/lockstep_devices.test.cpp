@@ -60,10 +60,10 @@ plan draw_plan(computation_graph const& g, bool mixed, std::mt19937& draw) {
   return p;
 }
 
-/// The spans of a device: lane, task, start, end.
-std::vector<std::tuple<int, int, double, double>> spans_of(timeline const& t, int device) {
-  std::vector<std::tuple<int, int, double, double>> r;
-  for (span const& s : t.spans) if (s.device == device) r.push_back({static_cast<int>(s.where), s.task, s.start, s.end});
+/// The spans of a device: lane, level of links, task, start, end.
+std::vector<std::tuple<int, int, int, double, double>> spans_of(timeline const& t, int device) {
+  std::vector<std::tuple<int, int, int, double, double>> r;
+  for (span const& s : t.spans) if (s.device == device) r.push_back({static_cast<int>(s.where), s.link, s.task, s.start, s.end});
   return r;
 }
 bool every_kernel(op::any_op const&, bool) { return true; }
@@ -99,6 +99,8 @@ TEST_CASE("random plans: every device's spans and bytes are those of the one tha
     computation_graph const g = random_network({.samples = 8}, draw);
     plan p = draw_plan(g, i % 3 == 2, draw);
     p.micro_batches = 1 + i % 2;
+    p.cluster.lane_per_link = i % 4 == 0;
+    if (i % 8 == 4) p.cluster.links[0].group = 3;                 // groups cross it here, and not there
     others += same_times(g, p);
     ++plans;
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <tensorpar/ir/reshard.hpp>
@@ -51,11 +52,33 @@ inline std::vector<ir::group_axis> prime_axes(ir::sharding const& s) {
   return r;
 }
 
+/// Do the mesh's digits lie in blocks of every level of links? Then groups along some of its axes cross the
+/// same levels wherever they lie.
+inline bool nests_in_links(ir::sharding const& s, machine const& on) {
+  std::vector<ir::mesh_axis> axes;
+  for (ir::mesh_axis const& a : s.axes) if (a.degree > 1) axes.push_back(a);
+  std::sort(axes.begin(), axes.end(), [](auto const& a, auto const& b) { return a.stride < b.stride; });
+  i64 end = 1;                                         // of the digit before
+  for (ir::mesh_axis const& a : axes) {
+    // adding a digit must not carry
+    if (a.stride < 1 || a.stride % end || s.start / a.stride % a.degree) return false;
+    end = a.stride * a.degree;
+    for (std::size_t l = 0; l + 1 < on.links.size(); ++l) {
+      i64 const block = on.links[l].group;
+      bool const within = block % end == 0, beyond = a.stride % block == 0;
+      if (!within && !beyond && (block % a.stride || end % block)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace detail
 
 /// By device the first of those that do the same at the same time under these shardings: devices of one kind,
 /// in the same shardings, whose groups of any collective have members of the same classes. The coarsest such
 /// classes but for groups that no collective may need; found by refinement (Paige and Tarjan 1987, plainly).
+/// Where levels of links have lanes of their own and groups cross them here and not there, each device is
+/// its own class.
 /// Law: in a simulated step (simulate/engine.hpp) all devices of a class have the same spans.
 /// O(rounds * shardings * log devices * devices * log), one round where every sharding has one class.
 inline std::vector<int> lockstep_devices(std::vector<ir::sharding> const& shardings, machine const& on) {
@@ -63,6 +86,11 @@ inline std::vector<int> lockstep_devices(std::vector<ir::sharding> const& shardi
   for (ir::sharding const& s : shardings)
     if (std::find(distinct.begin(), distinct.end(), s) == distinct.end()) distinct.push_back(s);
   std::vector<int> like(on.device.size(), 0);
+  auto const nests = [&](ir::sharding const& s) { return detail::nests_in_links(s, on); };
+  if (on.communication_lanes() > 1 && !std::all_of(distinct.begin(), distinct.end(), nests)) {
+    std::iota(like.begin(), like.end(), 0);
+    return like;
+  }
   refine_classes(like, on.device);
   std::vector<std::vector<int>> devices;
   for (ir::sharding const& s : distinct) {

@@ -4,7 +4,9 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/groups.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/program/core/task_lane.hpp>
 #include <tensorpar/program/core/timeline.hpp>
+#include <tensorpar/simulate/busy_times.hpp>
 #include <tensorpar/simulate/prices.hpp>
 #include <tensorpar/simulate/task_graph.hpp>
 #include <utility>
@@ -12,7 +14,8 @@
 namespace tensorpar {
 
 struct simulation_options {
-  bool overlap = true;       // communication has a lane of its own; else all tasks of a device share one
+  // communication has lanes of its own (`passes::lane_of`); else all tasks of a device share one
+  bool overlap = true;
   bool memory = true;        // fill timeline::memory
   friend bool operator==(simulation_options const&, simulation_options const&) = default;
 };
@@ -23,7 +26,13 @@ class simulator {
  public:
   simulator(program const& p, machine const& m, simulation::task_prices const& c, simulation_options o,
             bool lanes)
-      : p_(p), m_(m), price_(c), use_(o), lanes_(lanes), clock_(2 * m.device.size()) {
+      : p_(p),
+        m_(m),
+        price_(c),
+        use_(o),
+        lanes_(lanes),
+        each_(1 + idx(m.communication_lanes())),
+        clock_(each_ * m.device.size()) {
     require_machine(m);
     std::size_t places = 0;
     sent_.assign(p.tasks.size(), 0);
@@ -41,10 +50,10 @@ class simulator {
       arena_.resize(m.device.size());
     }
     if (!lanes) return;
-    begin_.resize(2 * m.device.size());
+    begin_.resize(each_ * m.device.size());
     std::vector<std::size_t> tasks(m.device.size(), 0);
     for (task const& t : p.tasks) for (int d : t.devices) ++tasks[idx(d)];
-    for (std::size_t d = 0; d < tasks.size(); ++d) begin_[2 * d].reserve(tasks[d]);
+    for (std::size_t d = 0; d < tasks.size(); ++d) begin_[each_ * d].reserve(tasks[d]);
   }
 
   void run() {
@@ -53,14 +62,14 @@ class simulator {
       task const& x = p_.tasks[t];
       find_places(x);
       if (!x.communicates()) {
-        for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
+        for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, 0);
         continue;
       }
       if (x.step.kind == ir::reshard_kind::exchange || x.devices.size() == 1 ||
           x.step.group_size() == x.step.after.size()) {
         members_.clear();
         for (std::size_t i = 0; i < x.devices.size(); ++i) members_.push_back(i);
-        carry_out(t, members_.data(), members_.size(), lane::communication);
+        talk(t, x.devices[0]);
         continue;
       }
       if (!p_.listed_for.empty()) {
@@ -72,7 +81,7 @@ class simulator {
         for (int d : g)
           members_.push_back(idx(
               std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
-        carry_out(t, members_.data(), members_.size(), lane::communication);
+        talk(t, g.front());
       }
     }
   }
@@ -86,15 +95,15 @@ class simulator {
     for (auto const& l : begin_) n += l.size();
     r.spans.reserve(n);
     for (std::size_t i = 0; i < begin_.size(); ++i)
-      for (mark const& k : begin_[i])
-        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute,
-                           static_cast<int>(k.task), p_.tasks[k.task].name, k.start, k.end});
+      for (simulation::lane_mark const& k : begin_[i])
+        r.spans.push_back({static_cast<int>(i / each_), i % each_ ? lane::communication : lane::compute,
+                           static_cast<int>(k.task), p_.tasks[k.task].name, k.start, k.end,
+                           i % each_ ? static_cast<int>(i % each_) - 1 : 0});
     if (use_.memory) memory(r);
     return r;
   }
 
  private:
-  struct mark { std::size_t task; double start, end; };
   struct range { i64 begin, end; std::size_t place; };
 
   program const& p_;
@@ -102,7 +111,8 @@ class simulator {
   simulation::task_prices const& price_;
   simulation_options use_;
   bool lanes_, packed_ = false;
-  simulation::lane_clock clock_;                                          // 2 * device + lane
+  std::size_t each_;                                                      // lanes of a device
+  simulation::lane_clock clock_;                                          // each_ * device + lane
   // of a buffer: one place per device that holds it
   std::vector<std::size_t> first_place_;
   // by place: written; last read or written, or free to be; first touched
@@ -110,7 +120,7 @@ class simulator {
   std::vector<std::vector<std::size_t>> born_;                // buffers by the task that they live from
   // by device: who had which bytes last, ascending
   std::vector<std::vector<range>> arena_;
-  std::vector<std::vector<mark>> begin_;                      // by device and lane
+  std::vector<std::vector<simulation::lane_mark>> begin_;                      // by device and lane
   // of the task at hand: buffer * devices + device
   std::vector<std::size_t> places_, members_;
   std::vector<double> sent_;                                  // by task: when a send started
@@ -164,7 +174,7 @@ class simulator {
             idx(std::lower_bound(x.devices.begin(), x.devices.end(), listed) - x.devices.begin());
         if (!std::exchange(done[k], 1)) members_.push_back(k);
       }
-      carry_out(t, members_.data(), members_.size(), lane::communication);
+      talk(t, x.devices[i]);
     }
   }
 
@@ -190,26 +200,30 @@ class simulator {
     if (x.workspace >= 0) find(x.workspace);
   }
 
+  /// Runs task t on its `members_`, the group of this device or all of an exchange.
+  void talk(std::size_t t, int device) {
+    carry_out(t, members_.data(), members_.size(), idx(passes::lane_of(p_.tasks[t], device, m_)));
+  }
   /// Runs task t on some of its devices (by index) together: all start when the last of them can.
-  void carry_out(std::size_t t, std::size_t const* who, std::size_t n, lane l) {
+  void carry_out(std::size_t t, std::size_t const* who, std::size_t n, std::size_t l) {
     task const& x = p_.tasks[t];
     std::size_t const width = x.devices.size(), reads = x.in.size(),
                       rows = width ? places_.size() / width : 0, writes = reads + x.out.size();
-    if (!use_.overlap) l = lane::compute;
+    if (!use_.overlap) l = 0;
     double start = 0, seconds = 0;
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t const d = idx(x.devices[who[k]]);
       for (std::size_t r = 0; r < rows; ++r)
         if (std::size_t const place = places_[r * width + who[k]]; place != nowhere)
           start = std::max(start, r < reads || !lanes_ ? ready_[place] : used_[place]);
-      if (lanes_) start = std::max(start, clock_.free_at(2 * d + idx(l)));
+      if (lanes_) start = std::max(start, clock_.free_at(each_ * d + l));
       seconds = std::max(seconds, price_.of(t, m_.device[d]));
     }
     // what is received is on its way from the moment it was sent
     if (x.kind == task_kind::receive && x.other_half >= 0)
       start = std::max(start, sent_[idx(x.other_half)]);
     if (x.kind == task_kind::send) sent_[t] = start;
-    if (lanes_ && l == lane::compute && n == 1) seconds += delay(idx(x.devices[who[0]]), start, seconds);
+    if (lanes_ && l == 0 && n == 1) seconds += delay(idx(x.devices[who[0]]), start, seconds);
     double const end = start + seconds;
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t const d = idx(x.devices[who[k]]);
@@ -221,8 +235,8 @@ class simulator {
         if (touched_[place] < 0) touched_[place] = start;
       }
       if (!lanes_) continue;
-      clock_.hold(2 * d + idx(l), end);
-      begin_[2 * d + idx(l)].push_back({t, start, end});
+      clock_.hold(each_ * d + l, end);
+      begin_[each_ * d + l].push_back({t, start, end});
     }
     end_ = std::max(end_, end);
   }
@@ -231,15 +245,14 @@ class simulator {
   double delay(std::size_t device, double start, double seconds) const {
     double const share = m_.kind_of(static_cast<int>(device)).efficiency.while_communicating;
     if (share <= 0 || share >= 1 || !use_.overlap) return 0;
-    std::vector<mark> const& talks = begin_[2 * device + idx(lane::communication)];
-    auto at = std::partition_point(talks.begin(), talks.end(), [&](mark const& k) { return k.end <= start; });
+    simulation::busy_times talks(begin_.data() + each_ * device + 1, each_ - 1, start);
     double now = start, left = seconds, longer = 0;              // left at full speed
-    for (; at != talks.end() && left > 0; ++at) {
-      double const alone = std::max(0.0, at->start - now);
+    for (simulation::lane_mark at; left > 0 && talks.next(at);) {
+      double const alone = std::max(0.0, at.start - now);
       if (alone >= left) break;
       left -= alone;
       now += alone;
-      double const both = std::min(at->end - now, left / share);
+      double const both = std::min(at.end - now, left / share);
       left -= both * share;
       now += both;
       longer += both * (1 - share);
@@ -286,14 +299,15 @@ class simulator {
 
 }  // namespace detail
 
-/// Runs the program in virtual time. A device has one compute lane and one communication lane, each in
-/// program order. A task starts when its operands are there, when the bytes it writes are no longer used, and
-/// when its lane is free. A collective starts when this holds for every member of the group; an exchange,
-/// when it holds for all devices of both sides. A slice is a local copy and belongs to the compute lane. What
-/// a device computes while it communicates takes longer where its kind says so
-/// (`kernel_efficiency::while_communicating`); communication that comes later in the program delays nothing.
-/// A task waits only for tasks that stand earlier in the program, so one pass in program order is an
-/// event-driven run. Throws `error` for a machine that means nothing (ir/machine/machine_check.hpp).
+/// Runs the program in virtual time. A device has one compute lane and one communication lane, or one for
+/// each level of links (`machine::lane_per_link`), each in program order. A task starts when its operands are
+/// there, when the bytes it writes are no longer used, and when its lane is free. A collective starts when
+/// this holds for every member of the group; an exchange, when it holds for all devices of both sides. A
+/// slice is a local copy and belongs to the compute lane. What a device computes while it communicates takes
+/// longer where its kind says so (`kernel_efficiency::while_communicating`); communication that comes later
+/// in the program delays nothing. A task waits only for tasks that stand earlier in the program, so one pass
+/// in program order is an event-driven run. Throws `error` for a machine that means nothing
+/// (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
 template <class = void>

@@ -22,11 +22,16 @@ std::vector<char> all_but_loss(training_graph const& t) {
   r.back() = 0;
   return r;
 }
-/// Links from slow to fast, devices that compute at full speed meanwhile or not.
-machine drawn(machine m, std::mt19937_64& g) {
+/// Links from slow to fast, of one level or of two with a lane each; devices that compute at full speed
+/// meanwhile or not.
+machine drawn(machine m, std::mt19937_64& g, bool link_lanes) {
   double const speeds[] = {1e7, 1e9, 1e10, 1e11}, shares[] = {0, 0.5, 0.8};
   double const speed = speeds[g() % 4], share = shares[g() % 3];
   for (link_level& l : m.links) { l.bandwidth = speed; l.latency = 1e-9; }
+  if (link_lanes && m.size() > 2) {
+    m.links = {{"near", 2, 1e-9, 3 * speed}, {"far", m.size(), 1e-9, speed}};
+    m.lane_per_link = true;
+  }
   for (device_kind& k : m.kinds) k.launch = 0, k.efficiency.while_communicating = share;
   return m;
 }
@@ -65,13 +70,13 @@ template <class Visit> void each_assignment(mapping_problem const& p, double mos
 }  // namespace
 
 TEST_CASE("no step of any assignment in sequence is below the bound, and some come near it") {
-  int instances = 0, exhaustive = 0, steps = 0, several = 0;
+  int instances = 0, exhaustive = 0, steps = 0, several = 0, lanes = 0;
   std::vector<double> gaps;
   for (u64 seed = 1; seed <= static_cast<u64>(test_effort::cases(500)); ++seed) {
     std::mt19937_64 g(seed);
     recipe r = random_recipe(seed, seed % 3 ? 3 : 6, seed % 5 ? 2 : 4);
     training_graph const t = r.build();
-    machine const on = drawn(r.cluster(), g);
+    machine const on = drawn(r.cluster(), g, seed % 10 == 0);
     cost::analytical const model;
     objective_options o{on.size(), 4, r.micro_batches};
     double const bound = step_bound_of(t, on, model, o, {}).seconds;
@@ -92,6 +97,7 @@ TEST_CASE("no step of any assignment in sequence is below the bound, and some co
     });
     if (least < bound * (1 - 1e-9)) FAIL_CHECK("seed " << seed << ": a step of " << least << ", bound " << bound << ": " << r.text());
     ++instances;
+    lanes += on.communication_lanes() > 1;
     exhaustive += whole;
     several += devices > 1;
     if (whole) gaps.push_back(1 - bound / least);
@@ -100,20 +106,22 @@ TEST_CASE("no step of any assignment in sequence is below the bound, and some co
   MESSAGE(instances << " instances, " << exhaustive << " of them exhaustive, " << steps << " steps; the fastest is on several devices in " << several << "; gaps: median "
                     << gaps[gaps.size() / 2] << ", of three quarters below " << gaps[gaps.size() * 3 / 4]);
   CHECK(several > instances / 4);
+  CHECK(lanes > instances / 30);
   CHECK(exhaustive > instances / 5);
   CHECK(gaps[gaps.size() / 2] < 0.01);
   CHECK(gaps[gaps.size() * 3 / 4] < 0.02);               // 0.06 without additions of gradients
 }
 
 TEST_CASE("nor is a step in which operators run side by side") {
-  int apart = 0;
+  int apart = 0, lanes = 0;
   for (u64 seed = 1; seed <= static_cast<u64>(test_effort::cases(150)); ++seed) {
     std::mt19937_64 g(seed);
     recipe r = random_recipe(seed, 6, 4);
     training_graph const t = r.build();
-    machine const on = drawn(r.cluster(), g);
+    machine const on = drawn(r.cluster(), g, seed % 2 == 0);
     cost::analytical const model;
     objective_options o{1, 4, r.micro_batches};
+    lanes += on.communication_lanes() > 1;
     double const bound = step_bound_of(t, on, model, o, {}).seconds;
     mapping_problem const p = make_problem(t, on, model, {}, o);
     for (int k = 0; k < 40; ++k) {
@@ -126,6 +134,7 @@ TEST_CASE("nor is a step in which operators run side by side") {
     }
   }
   CHECK(apart > test_effort::cases(100));
+  CHECK(lanes > test_effort::cases(30));
 }
 
 TEST_CASE("seconds by lanes: computing and communicating count by their weights, cut parts compute") {

@@ -15,6 +15,8 @@ struct span {
   int task = 0;                   // index into the program's tasks
   std::string name;
   double start = 0, end = 0;
+  // of communication: the level of links whose lane this is (`machine::lane_per_link`); 0 where there is one
+  int link = 0;
   friend bool operator==(span const&, span const&) = default;
 };
 /// Bytes in use on a device from `time` on.
@@ -24,7 +26,7 @@ struct memory_sample {
   i64 bytes = 0;
   friend bool operator==(memory_sample const&, memory_sample const&) = default;
 };
-/// Spans ordered by (device, lane, start).
+/// Spans ordered by (device, lane, link, start).
 struct timeline {
   std::vector<span> spans;
   std::vector<memory_sample> memory;

@@ -13,7 +13,7 @@ namespace tensorpar::search::detail {
 /// Devices first .. first + count - 1 alone, numbered from 0. A level whose groups they do not respect is
 /// left out, so that prices are those of the next slower one.
 inline machine part_of(machine const& on, device_range d) {
-  machine r{on.name, on.kinds, {}, {}};
+  machine r{on.name, on.kinds, {}, {}, on.lane_per_link};
   r.device.assign(on.device.begin() + d.first, on.device.begin() + d.first + d.count);
   for (link_level l : on.links) {
     bool const whole = d.first / l.group == (d.first + d.count - 1) / l.group;

@@ -103,7 +103,7 @@ inline std::vector<machine> equal_shares(machine const& on) {
   std::vector<machine> r;
   std::vector<i64> take(most.size(), 1);
   for (std::size_t level = 0; level < take.size();) {
-    machine m{on.name, on.kinds, {}, {}};
+    machine m{on.name, on.kinds, {}, {}, on.lane_per_link};
     i64 n = 1;
     bool further_in = false;
     for (std::size_t k = 0; k < take.size(); ++k) {

@@ -1,9 +1,12 @@
 // tensorpar/search/solve/step_bound.hpp - what no step is below in which computing and communicating overlap
 #pragma once
 #include <algorithm>
+#include <numeric>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/groups.hpp>
 #include <tensorpar/cost/model_ref.hpp>
+#include <tensorpar/program/core/task_lane.hpp>
 #include <tensorpar/search/solve/min_additions.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/objective.hpp>
@@ -23,15 +26,31 @@ inline double speed_while_communicating(machine const& on) {
   return share;
 }
 
+namespace detail {
+/// Is this level of links the one that joins the members of every group of the step, or all its devices?
+inline bool all_cross(int link, cost::reshard_query const& q) {
+  if (q.step.kind == ir::reshard_kind::exchange)
+    return passes::link_of(q.step, q.step.before.start, q.on) == link;
+  return cost::worst_group(q.step, q.on, [link](cost::group_levels const& g) {
+           int top = 0;
+           for (int l = 0; l < g.levels; ++l) if (g.fan[idx(l)] > 1) top = l;
+           return top == link ? 0.0 : 1.0;
+         }) == 0;
+}
+}  // namespace detail
+
 /// A cost model whose seconds count by what they keep busy: a device that computes, or one that communicates.
 /// With `kinds` it never counts more than what is done, wherever that is. An operator takes as long as on the
 /// fastest of these devices. Parts that a device cuts out of what it has count for nothing, as all else that
 /// is moved occupies senders and receivers.
+/// `link`: communication counts only where every group's lies in the lane of this level of links
+/// (`passes::lane_of`); -1: all of it.
 /// Precondition: model and kinds outlive it.
 template <cost::cost_model M> struct weighed_lanes {
   M const& model;
   double computing = 1, communicating = 1;
   std::vector<device_kind> const* kinds = nullptr;
+  int link = -1;
 
   double seconds(cost::compute_query const& q) const {
     if (!kinds) return computing * cost::detail::ask(model, q);
@@ -43,7 +62,7 @@ template <cost::cost_model M> struct weighed_lanes {
   }
   double seconds(cost::reshard_query const& q) const {
     bool const cut = q.step.kind == ir::reshard_kind::slice;
-    if (cut && kinds) return 0;
+    if ((cut && kinds) || (!cut && link >= 0 && !detail::all_cross(link, q))) return 0;
     return (cut ? computing : communicating) * cost::detail::ask(model, q);
   }
 };
@@ -106,14 +125,13 @@ struct step_bound {
 /// prefetch, memory aside. Let a device compute for C seconds and communicate for M, and let it compute at a
 /// share s of its speed meanwhile (`kernel_efficiency::while_communicating`). Both lanes are busy for M
 /// seconds at most, and for C / s. So it takes at least l C + (1 - l s) M, for every l from 0 to 1. The least
-/// of that sum over all assignments, which elimination gives, is a bound; the largest over l is taken. Device
-/// 0 takes part in every operator where nothing runs side by side. Else shares of its sum and of the mean
-/// over all devices are bounded.
-/// `every_share`: else l = 1 alone is looked at, which is best where steps compute for longer than they
-/// communicate.
-/// `t`: the graph of a micro-batch. Reshards count as often as a program makes them at least
-/// (`objective_options::at_least`), additions of gradients with the least that they take anywhere
-/// (`min_additions`). O(some ten problems).
+/// of that sum over all assignments, which elimination gives, is a bound; the largest over l is taken. Where
+/// links have lanes of their own (`machine::lane_per_link`), M is what one of them carries, each in turn.
+/// Device 0 takes part in every operator where nothing runs side by side. Else shares of its sum and of the
+/// mean over all devices are bounded. `every_share`: else l = 1 alone is looked at, which is best where steps
+/// compute for longer than they communicate. `t`: the graph of a micro-batch. Reshards count as often as a
+/// program makes them at least (`objective_options::at_least`), additions of gradients with the least that
+/// they take anywhere (`min_additions`). O(some ten problems).
 template <cost::cost_model M>
 step_bound step_bound_of(training_graph const& t, machine const& on, M const& model, objective_options o,
                          sharding_limits const& l, elimination_limits const& e = {},
@@ -124,14 +142,20 @@ step_bound step_bound_of(training_graph const& t, machine const& on, M const& mo
   mapping_problem frame = detail::objective_builder<M>(t, book).frame();
   std::vector<double> shares{1.0};
   if (branches(frame)) shares = {0.05, 0.3};
+  std::vector<int> links{-1};
+  if (on.communication_lanes() > 1) {
+    links.resize(on.links.size());
+    std::iota(links.begin(), links.end(), 0);
+  }
   step_bound best;
   auto const at = [&](double computing) {
     double most = 0;
-    for (double share_of_first : shares) {
-      weighed_lanes<M> const w{model, computing, 1 - computing * share, &on.kinds};
-      cost::model_ref const weighed(w);
-      most = std::max(most, detail::lower_bound_on_devices(t, on, weighed, o, l, share_of_first, e));
-    }
+    for (int link : links)
+      for (double share_of_first : shares) {
+        weighed_lanes<M> const w{model, computing, 1 - computing * share, &on.kinds, link};
+        cost::model_ref const weighed(w);
+        most = std::max(most, detail::lower_bound_on_devices(t, on, weighed, o, l, share_of_first, e));
+      }
     most *= 1 - 1e-9;
     if (most > best.seconds) best = {most, computing};
     return most;
