@@ -35,8 +35,9 @@ namespace tensorpar {
 /// program().arena[d] bytes, allocated here and never again. It lies in the policy's memory
 /// (exec/device/memory.hpp), which the host need not be able to read.
 /// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes
-/// (exec/device/lanes.hpp). Where Comm::queued is, one thread fills the device's two queues
-/// (exec/step/queue_lanes.hpp).
+/// (exec/device/lanes.hpp). Where Comm::queued is, one thread fills the device's queues
+/// (exec/step/queue_lanes.hpp). A cluster whose links have lanes of their own (`machine::lane_per_link`) gets
+/// a thread or queue for each where Comm::lanes is true, else one for all.
 /// Where memory and policy can, the second step captures each run of consecutive compute tasks
 /// (exec/step/captured_graphs.hpp). Later steps replay it as one graph, except when a timeline is recorded.
 /// `evaluate` runs the forward operators of the same program, in the same memory (exec/evaluation.hpp).
@@ -121,7 +122,7 @@ class executor {
     if (int const m = master_[idx(value)]; m >= 0)
       memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
     given_[idx(value)] = true;
-    if (run_.local.size() < endpoints_.size())
+    if (!run_.alone())
       run_.content.take(value, all.data(), all.size() * sizeof(scalar));
   }
   /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a
@@ -205,13 +206,11 @@ class executor {
   using memory_type = typename tasks_type::memory_type;
   using evaluation = detail::evaluation<scalar, memory_type>;
   static constexpr bool queued = tasks_type::queued, orders_messages = tasks_type::orders_messages;
-  static constexpr std::size_t workers_each = tasks_type::workers_each;
-
   training_graph graph_;
   tensorpar::plan plan_;
   tensorpar::program program_;
   mutable exec::detail::joined_run<typename Comm::world> run_;   // also reading may take the other processes
-  std::vector<std::optional<Comm>> endpoints_;      // by device
+  std::vector<std::optional<Comm>> endpoints_;      // by lane and device: see worker_tasks
   std::vector<std::optional<Compute>> compute_;     // by device
   core::thread_pool workers_;
   exec::detail::device_memory<scalar, memory_type> memory_;
@@ -229,17 +228,24 @@ class executor {
         plan_(std::move(s.plan)),
         program_(std::move(s.program)),
         run_(plan_.cluster.size(), make),
-        endpoints_(idx(plan_.cluster.size())),
+        endpoints_(idx(plan_.cluster.size()) * tasks_type::endpoints_on(plan_.cluster)),
         compute_(exec::detail::policies_for<Compute>(run_.local, exec::detail::seats(run_.world, run_.local),
                                                plan_.cluster.size(), make)),
-        workers_(static_cast<int>(run_.local.size() * workers_each), core::pool_start::now),
+        workers_(static_cast<int>(run_.local.size() * tasks_type::workers_on(plan_.cluster)),
+                 core::pool_start::now),
         memory_(program_, run_.local, exec::detail::memories_of(compute_, run_.local)) {
     get_ready();
   }
   /// Joins the world, and prepares what every step needs.
   void get_ready() {
+    int const lanes = tasks_type::lanes_on(plan_.cluster);
+    if constexpr (tasks_type::overlaps && tasks_type::several_lanes) run_.world.open_lanes(lanes);
     for (int d : run_.local)
-      exec::detail::join(endpoints_[idx(d)], run_.world, d, memory_.memory(d));
+      for (std::size_t l = 0; l < tasks_type::endpoints_on(plan_.cluster); ++l)
+        exec::detail::join(endpoints_[l * idx(devices()) + idx(d)], run_.world, d, static_cast<int>(l),
+                           memory_.memory(d));
+    if constexpr (queued && tasks_type::several_lanes)
+      for (int d : run_.local) endpoints_[idx(d)]->open_lanes(lanes);
     run_.departure.together(true);
     if constexpr (queued)
       exec::detail::connect(run_.world, endpoints_, run_.local,
@@ -252,7 +258,7 @@ class executor {
     master_ = exec::detail::masters_of(graph_.graph);
     told_ = detail::told_by_step(graph_, program_);
     batches_ = exec::detail::batch_check(graph_.graph);
-    tasks_.make(graph_, program_, run_.local, memory_, endpoints_);
+    tasks_.make(graph_, program_, plan_.cluster, run_.local, memory_, endpoints_);
   }
 
   /// Runs the whole program, or what `only` needs of it. Throws a failing task's error.
@@ -263,7 +269,7 @@ class executor {
     exec::traffic const messages = only && orders_messages ? only->messages() : exec::traffic{};
     std::vector<exec::detail::worker_place> at;
     for (std::size_t w = 0; w < workers; ++w)
-      at.push_back({run_.local[w / workers_each], program_.tasks.size()});
+      at.push_back({run_.local[w / tasks_.workers_each], program_.tasks.size()});
     bool const sound = !run_.world.failure();
     for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();

@@ -1,10 +1,12 @@
-// tests/exec/device/lanes.test.cpp - two lanes keep the order of every pair of accesses that matters, and no other
+// tests/exec/device/lanes.test.cpp - lanes keep the order of every pair of accesses that matters, and no other
 #include <tensorpar/exec/device/lanes.hpp>
 #include <doctest/doctest.h>
 
 #include <random>
 #include <thread>
+#include <tensorpar/program/core/task_lane.hpp>
 #include "support/effort.hpp"
+#include "support/link_levels.hpp"
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
 
@@ -21,24 +23,25 @@ bool conflict(tensorpar::exec::lane_task const& a, tensorpar::exec::lane_task co
   return overlap(a.writes, b.writes) || overlap(a.reads, b.writes) || overlap(a.writes, b.reads);
 }
 /// Every pair looked at.
-std::vector<int> waits_of_pairs(std::vector<tensorpar::exec::lane_task> const& tasks) {
+std::vector<int> waits_of_pairs(std::vector<tensorpar::exec::lane_task> const& tasks, int lanes) {
   std::vector<int> r;
-  for (std::size_t k = 0; k < tasks.size(); ++k) {
-    int number = 0, wait = 0;
-    for (std::size_t j = 0; j < k; ++j) {
-      if (tasks[j].communicates == tasks[k].communicates) continue;
-      ++number;
-      if (conflict(tasks[j], tasks[k])) wait = number;
+  for (std::size_t k = 0; k < tasks.size(); ++k)
+    for (int l = 0; l < lanes; ++l) {
+      int number = 0, wait = 0;
+      for (std::size_t j = 0; j < k; ++j) {
+        if (tasks[j].lane != l || l == tasks[k].lane) continue;
+        ++number;
+        if (conflict(tasks[j], tasks[k])) wait = number;
+      }
+      r.push_back(wait);
     }
-    r.push_back(wait);
-  }
   return r;
 }
-std::vector<tensorpar::exec::lane_task> random_tasks(std::mt19937& draw) {
+std::vector<tensorpar::exec::lane_task> random_tasks(std::mt19937& draw, int lanes) {
   std::vector<tensorpar::exec::lane_task> r(draw() % 30);
   i64 const size = 1 + draw() % 60;
   for (tensorpar::exec::lane_task& t : r) {
-    t.communicates = draw() % 3 == 0;
+    t.lane = draw() % 3 ? 0 : 1 + static_cast<int>(draw() % static_cast<unsigned>(lanes - 1));
     for (auto* side : {&t.reads, &t.writes})
       for (auto n = draw() % 3; n-- > 0;) {
         i64 const a = static_cast<i64>(draw() % static_cast<unsigned>(size)), b = static_cast<i64>(draw() % static_cast<unsigned>(size));
@@ -76,17 +79,19 @@ struct slow : beside {
 TEST_CASE("waits are those that a look at all pairs finds") {
   std::mt19937 draw(1);
   for (int trial = 0; trial < 3000; ++trial) {
-    auto const tasks = random_tasks(draw);
-    CHECK(tensorpar::exec::lane_waits(tasks) == waits_of_pairs(tasks));
+    int const lanes = 2 + trial % 3;
+    auto const tasks = random_tasks(draw, lanes);
+    CHECK(tensorpar::exec::lane_waits(tasks, lanes) == waits_of_pairs(tasks, lanes));
   }
-  CHECK(tensorpar::exec::lane_waits({}).empty());
+  CHECK(tensorpar::exec::lane_waits({}, 2).empty());
 }
 
 TEST_CASE("any progress of lanes that keep to the waits gives every byte what the sequence gives it") {
   std::mt19937 draw(2);
   for (int trial = 0; trial < 500; ++trial) {
-    auto const tasks = random_tasks(draw);
-    auto const waits = tensorpar::exec::lane_waits(tasks);
+    std::size_t const count = 2 + static_cast<std::size_t>(trial % 3);
+    auto const tasks = random_tasks(draw, static_cast<int>(count));
+    auto const waits = tensorpar::exec::lane_waits(tasks, static_cast<int>(count));
     auto run = [&](std::vector<std::size_t> const& order) {
       std::vector<u64> memory(64, 0);
       for (std::size_t k : order) {
@@ -98,41 +103,51 @@ TEST_CASE("any progress of lanes that keep to the waits gives every byte what th
       }
       return memory;
     };
-    std::vector<std::size_t> sequence, lanes[2], mixed;
-    for (std::size_t k = 0; k < tasks.size(); ++k) { sequence.push_back(k); lanes[tasks[k].communicates].push_back(k); }
-    std::size_t at[2]{};
+    std::vector<std::size_t> sequence, mixed, at(count, 0);
+    std::vector<std::vector<std::size_t>> lanes(count);
+    for (std::size_t k = 0; k < tasks.size(); ++k) { sequence.push_back(k); lanes[static_cast<std::size_t>(tasks[k].lane)].push_back(k); }
+    auto const may = [&](std::size_t lane) {
+      if (at[lane] == lanes[lane].size()) return false;
+      for (std::size_t l = 0; l < count; ++l) if (waits[lanes[lane][at[lane]] * count + l] > static_cast<int>(at[l])) return false;
+      return true;
+    };
     while (mixed.size() < tasks.size()) {
-      std::size_t const first = draw() % 2;
-      for (std::size_t lane : {first, 1 - first}) {
-        if (at[lane] == lanes[lane].size() || waits[lanes[lane][at[lane]]] > static_cast<int>(at[1 - lane])) continue;
-        mixed.push_back(lanes[lane][at[lane]++]);
-        break;
-      }
+      std::size_t lane = draw() % count, asked = 0;
+      for (; !may(lane) && asked < count; ++asked) lane = (lane + 1) % count;
+      REQUIRE(asked < count);
+      mixed.push_back(lanes[lane][at[lane]++]);
     }
     CHECK(run(mixed) == run(sequence));
   }
 }
 
 TEST_CASE("a lane waits for the other's progress, and no longer when they are stopped") {
-  tensorpar::exec::lane_progress p;
-  CHECK(p.await(0, 0));
+  tensorpar::exec::lane_progress p(3);
+  auto const await = [&](int own, std::vector<int> by_lane) { return p.await(own, {by_lane.data(), 3}); };
+  CHECK(await(0, {0, 0, 0}));
   std::vector<int> order;
   std::thread communicates([&] {
-    CHECK(p.await(1, 1));
+    CHECK(await(1, {1, 0, 0}));
     order.push_back(2);
     p.ended(1);
   });
+  std::thread beside_it([&] {
+    CHECK(await(2, {1, 1, 0}));
+    order.push_back(3);
+    p.ended(2);
+  });
   order.push_back(1);
   p.ended(0);
-  CHECK(p.await(0, 1));
+  CHECK(await(0, {0, 1, 1}));
   communicates.join();
-  CHECK(order == std::vector<int>{1, 2});
-  std::thread stuck([&] { CHECK(!p.await(1, 5)); });
+  beside_it.join();
+  CHECK(order == std::vector<int>{1, 2, 3});
+  std::thread stuck([&] { CHECK(!await(1, {5, 0, 0})); });
   p.stop();
   stuck.join();
-  CHECK(!p.await(0, 0));
+  CHECK(!await(0, {0, 0, 0}));
   p.restart();
-  CHECK(p.await(1, 0));
+  CHECK(await(1, {0, 0, 0}));
 }
 
 TEST_CASE("devices that communicate beside computing get what they get one after the other, to the bit") {
@@ -206,6 +221,63 @@ TEST_CASE("what a device cuts out of its own memory is done by the lane that com
     }
   }
   CHECK(cuts > 0);
+}
+
+TEST_CASE("links that have lanes of their own: the same numbers to the bit, in the lanes that the simulator has them in") {
+  std::mt19937 draw(8);
+  computation_graph const g[] = {residual_mlp(), small_cnn(), small_transformer()};
+  int levels = 0, exchanges = 0;
+  for (int trial = 0; trial < test_effort::cases(30); ++trial) {
+    bool const staged = trial % 5 == 4;
+    computation_graph const& x = g[staged ? 0 : trial % 3];
+    plan p = staged ? random_pipeline(x, {.devices = 4 + trial % 3}, 1, 4, draw) : random_plan(x, trial % 3 ? 4 : 6, draw);
+    plan q = p;
+    q.cluster = on_link_levels(q.cluster);
+    CAPTURE(trial);
+    executor_of<prime_field> a(x, p);
+    executor_of<prime_field, beside> b(x, q);
+    auto const run = [&](auto& e, timeline* what) {
+      e.initialise(7);
+      int const parts = staged ? static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit) : p.micro_batches;
+      for (int k = 0; k < 2; ++k) e.step(random_batch(x, parts, 3), 0.125, what);
+      return parameters_of(e);
+    };
+    timeline what;
+    bool const exact = run(a, nullptr) == run(b, &what);
+    CHECK(exact);
+    std::size_t spans = 0;
+    for (task const& t : b.program().tasks) spans += t.devices.size();
+    CHECK(what.spans.size() == spans);
+    int last = 0;
+    for (span const& s : what.spans) {
+      task const& t = b.program().tasks[static_cast<std::size_t>(s.task)];
+      int const own = s.where == lane::compute ? 0 : 1 + s.link;
+      CHECK(own == tensorpar::passes::lane_of(t, s.device, q.cluster));
+      last = std::max(last, s.link);
+      exchanges += own > 0 && t.step.kind == tensorpar::ir::reshard_kind::exchange;
+    }
+    levels += last;
+  }
+  CHECK(levels > test_effort::cases(30));
+  CHECK(exchanges > 0);
+}
+
+TEST_CASE("over slow networks a device communicates over links of two levels at the same time") {
+  computation_graph const g = residual_mlp();
+  plan p = serial_plan(g);
+  std::mt19937 draw(1);
+  p.cluster = on_link_levels(random_plan(g, 4, draw).cluster);
+  p.prefetch = 2;
+  for (std::size_t v = 0; v < p.nodes.size(); ++v) p.nodes[v].sharding = {0, {{'0', v % 2 ? 4 : 2, 1}}};     // all-reduces among four, and among two
+  executor<slow_kernels, slow> run(differentiate(g), p);
+  run.initialise(1);
+  timeline what;
+  run.step(random_batch(g, 1, 1), 0.1, &what);
+  int together = 0;
+  for (span const& a : what.spans)
+    for (span const& b : what.spans)
+      together += a.device == b.device && a.where == lane::communication && b.where == lane::communication && a.link < b.link && a.start < b.end && b.start < a.end;
+  CHECK(together > 0);
 }
 
 TEST_CASE("a kernel that fails stops the thread that communicates, and the other way round") {

@@ -22,6 +22,7 @@
 #include "support/laws/communicator.hpp"
 #include "support/laws/memory.hpp"
 #include "support/laws/queues.hpp"
+#include "support/link_levels.hpp"
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
 #include "support/teams_once.hpp"
@@ -149,10 +150,11 @@ TEST_CASE("collectives and messages keep their laws, for 1 to 6 ranks, ready at 
 TEST_CASE("whole plans in queues give the numbers of a run on threads") {
   tidy const at_the_end;
   std::mt19937 draw(21);
-  int collectives = 0;
+  int collectives = 0, levels = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
-    for (int devices : {1, 2, 4, 6}) {
-      plan const p = random_plan(g, devices, draw);
+    for (auto const& [devices, link_lanes] : {std::pair{1, false}, {2, false}, {4, false}, {6, false}, {4, true}, {6, true}}) {
+      plan p = random_plan(g, devices, draw);
+      if (link_lanes) p.cluster = on_link_levels(p.cluster);
       on_queues<prime_field> a(differentiate(g), p, in_one_process{});
       executor_of<prime_field> b(differentiate(g), p);
       CHECK(train(a, 2) == train(b, 2));
@@ -170,13 +172,16 @@ TEST_CASE("whole plans in queues give the numbers of a run on threads") {
         span const &now = record.spans[k], &before = record.spans[k ? k - 1 : 0];
         CHECK(now.start >= 0);
         CHECK(now.end >= now.start);
-        if (k && now.device == before.device && now.where == before.where) CHECK(now.start >= before.end);   // a queue does one thing
+        bool const one_queue = k && now.device == before.device && now.where == before.where && now.link == before.link;
+        if (one_queue) CHECK(now.start >= before.end);                                                       // a queue does one thing
+        levels += now.link > 0;
       }
       on_queues<double> x(differentiate(g), p, in_one_process{});
       executor_of<double> y(differentiate(g), p);
       CHECK(distance(train(x, 2), train(y, 2)) < 1e-9);
     }
   CHECK(collectives > 30);
+  CHECK(levels > 30);
 }
 
 TEST_CASE("sharded weights that were just stored, and are gathered first of all") {
@@ -205,7 +210,8 @@ TEST_CASE("pipelines, whose messages pass one another, in queues") {
   int halves = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn()})
     for (int trial = 0; trial < test_effort::cases(10); ++trial) {
-      plan const p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
+      plan p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
+      if (trial % 3 == 1) p.cluster = on_link_levels(p.cluster);
       planned_step const s = tensorpar::passes::pipeline_pass(g, p);
       on_queues<prime_field> a(s, in_one_process{});
       executor_of<prime_field> b(s);

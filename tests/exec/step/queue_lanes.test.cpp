@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,16 +37,17 @@ static_assert(exec::queued_memory<noting>);
 
 TEST_CASE("tasks that are awaited get marks, and a lane follows each at most once") {
   noting const a;
-  exec::queue_lanes<noting> lanes(a, a.beside());
+  exec::queue_lanes<noting> lanes({a, a.beside()});
   // program order: (lane, how many of the other lane's tasks must have ended)
   std::vector<std::pair<int, int>> const tasks{{0, 0}, {0, 0}, {1, 1}, {1, 1}, {0, 1}, {0, 0}, {1, 4}, {0, 1}, {0, 3}};
-  for (auto const& [own, n] : tasks) lanes.plan(own, n);
+  auto const waits = [](int own, int n) { return own ? std::array{n, 0} : std::array{0, n}; };
+  for (auto const& [own, n] : tasks) lanes.plan({waits(own, n).data(), 2});
   CHECK(*a.marks == 4);
   for (int step = 0; step < 2; ++step) {
     a.log->clear();
     lanes.restart();
     for (auto const& [own, n] : tasks) {
-      CHECK(lanes.await(own, n));
+      CHECK(lanes.await(own, {waits(own, n).data(), 2}));
       a.note(own ? " does b" : " does a");
       lanes.ended(own);
     }
@@ -53,4 +55,26 @@ TEST_CASE("tasks that are awaited get marks, and a lane follows each at most onc
                                              "a follows 1", "a does a", "a does a", "a sets 2", "b follows 2", "a does b", "b sets 3",
                                              "a does a", "a follows 3", "a does a"});
   }
+}
+
+TEST_CASE("three lanes follow one another, each what it waits for") {
+  noting const a;
+  noting c = a.beside();
+  c.name = "c";
+  exec::queue_lanes<noting> lanes({a, a.beside(), c});
+  // program order: lane, and how many tasks of every lane must have ended
+  std::vector<std::pair<int, std::array<int, 3>>> const tasks{
+      {0, {0, 0, 0}}, {1, {1, 0, 0}}, {2, {1, 0, 0}}, {2, {1, 1, 0}}, {0, {0, 1, 2}}, {1, {0, 0, 1}}};
+  for (auto const& [own, n] : tasks) lanes.plan({n.data(), 3});
+  CHECK(*a.marks == 4);
+  CHECK(lanes.awaited(0, 0));
+  CHECK(!lanes.awaited(0, 1));
+  CHECK(lanes.awaited(2, 0));
+  for (auto const& [own, n] : tasks) {
+    CHECK(lanes.await(own, {n.data(), 3}));
+    a.note(own == 0 ? " does a" : own == 1 ? " does b" : " does c");
+    lanes.ended(own);
+  }
+  CHECK(*a.log == std::vector<std::string>{"a does a", "a sets 0", "b follows 0", "a does b", "b sets 1", "c follows 0", "a does c", "c sets 3",
+                                           "c follows 1", "a does c", "c sets 2", "a follows 1", "a follows 2", "a does a", "b follows 3", "a does b"});
 }

@@ -16,9 +16,11 @@ class threads {
  public:
   using world = threads_world;
   using group = threads_group;
+  /// A rank may have an endpoint for each of its lanes.
+  static constexpr bool lanes = true;
 
-  /// Throws `error` unless 0 <= rank < h.size().
-  threads(world& h, int rank) : world_(&h), rank_(rank) {
+  /// Throws `error` unless 0 <= rank < h.size(). Precondition: h.open_lanes(lane + 1).
+  threads(world& h, int rank, int lane = 0) : world_(&h), rank_(rank), lane_(lane) {
     if (rank < 0 || rank >= h.size())
       throw error("no such rank: " + std::to_string(rank), "comm::threads",
                   "0 to " + std::to_string(h.size() - 1));
@@ -29,7 +31,7 @@ class threads {
   group make_group(core::slice<int> members) { return {*world_, members, rank_}; }
 
   void barrier(group const& g) {
-    world_->open(g.state(), g.index(), {"barrier", 0, 0, -1, nullptr, nullptr});
+    world_->open(g.state(), g.index(), {"barrier", 0, 0, -1, nullptr, nullptr}, lane_);
   }
 
   template <class Element> void all_reduce(group const& g, Element const* in, Element* out, i64 n) {
@@ -38,7 +40,7 @@ class threads {
     Element part[block];
     if (n <= block) {                                          // everybody adds everything: one meeting less
       sum(g, 0, n, part);
-      world_->meet(g.state(), g.index());
+      world_->meet(g.state(), g.index(), lane_);
       copy(out, part, n);
       return;
     }
@@ -48,12 +50,12 @@ class threads {
       sum(g, at, len, part);
       copy(out + at, part, len);
     }
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
     for (int j = 0; j < members; ++j)
       if (j != g.index())
         copy(out + n * j / members, static_cast<Element const*>(g.call_of(j).out) + n * j / members,
              n * (j + 1) / members - n * j / members);
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
   }
 
   template <class Element> void reduce_scatter(group const& g, Element const* in, Element* out, i64 n) {
@@ -64,27 +66,27 @@ class threads {
       sum(g, g.index() * n + at, len, part);
       copy(out + at, part, len);
     }
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
   }
 
   template <class Element> void all_gather(group const& g, Element const* in, Element* out, i64 n) {
     open(g, "all_gather", in, out, n);
     for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(g.call_of(j).in), n);
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
   }
 
   template <class Element> void all_to_all(group const& g, Element const* in, Element* out, i64 n) {
     open(g, "all_to_all", in, out, n);
     for (int j = 0; j < g.size(); ++j)
       copy(out + j * n, static_cast<Element const*>(g.call_of(j).in) + g.index() * n, n);
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
   }
 
   /// Precondition: 0 <= root < g.size().
   template <class Element> void broadcast(group const& g, int root, Element* data, i64 n) {
     open(g, "broadcast", data, data, n, root);
     if (root != g.index()) copy(data, static_cast<Element const*>(g.call_of(root).in), n);
-    world_->meet(g.state(), g.index());
+    world_->meet(g.state(), g.index(), lane_);
   }
 
   template <class Element> void send(int to, int tag, Element const* data, i64 n) {
@@ -92,12 +94,12 @@ class threads {
     known(to);
     std::vector<std::byte> bytes = world_->buffer(idx(n) * sizeof(Element));
     if (n) std::memcpy(bytes.data(), data, bytes.size());
-    world_->post(to, {rank_, tag, n, sizeof(Element), std::move(bytes)});
+    world_->post(to, {rank_, tag, n, sizeof(Element), std::move(bytes), lane_});
   }
   template <class Element> void receive(int from, int tag, Element* data, i64 n) {
     static_assert(std::is_trivially_copyable_v<Element>);
     known(from);
-    world::message m = world_->take(rank_, from, tag, n, sizeof(Element));
+    world::message m = world_->take(rank_, from, tag, n, sizeof(Element), lane_);
     if (n) std::memcpy(data, m.bytes.data(), m.bytes.size());
     world_->give_back(std::move(m.bytes));
   }
@@ -113,7 +115,7 @@ class threads {
   template <class Element>
   void open(group const& g, char const* what, Element const* in, Element* out, i64 n, int root = -1) {
     static_assert(std::is_trivially_copyable_v<Element>);
-    world_->open(g.state(), g.index(), {what, n, sizeof(Element), root, in, out});
+    world_->open(g.state(), g.index(), {what, n, sizeof(Element), root, in, out}, lane_);
   }
   /// to[i] = sum of all members' in[at + i], in group order.
   template <class Element> static void sum(group const& g, i64 at, i64 n, Element* to) {
@@ -129,7 +131,7 @@ class threads {
   }
 
   world* world_;
-  int rank_;
+  int rank_, lane_;
 };
 
 /// Runs work(endpoint) for every rank of a world, each on its own thread, and waits for all. What one rank

@@ -19,8 +19,8 @@
 
 namespace tensorpar::comm {
 
-/// Shared by n ranks, each driven by one thread at a time. Outlives its endpoints. Data is not copied here;
-/// ranks publish pointers and meet.
+/// Shared by n ranks, each driven by one thread at a time, or by one for each of its lanes (`open_lanes`).
+/// Outlives its endpoints. Data is not copied here; ranks publish pointers and meet.
 ///
 /// Nothing hangs. The first failure (`fail`, a deadline, calls that do not fit each other, or all ranks
 /// waiting for each other) is kept, and every operation that waits or starts afterwards throws that same
@@ -45,14 +45,22 @@ class threads_world {
   };
 
   explicit threads_world(int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(60))
-      : deadline_(deadline) {
+      : deadline_(deadline), ranks_(ranks) {
     if (ranks < 1) throw error("a world needs at least one rank", "threads_world", "");
-    for (int i = 0; i < ranks; ++i) seats_.push_back(std::make_unique<seat>());
+    inbox_.resize(idx(ranks));
+    open_lanes(1);
   }
   threads_world(threads_world const&) = delete;
   threads_world& operator=(threads_world const&) = delete;
 
-  int size() const { return static_cast<int>(seats_.size()); }
+  int size() const { return ranks_; }
+  /// From now on every rank has at least n lanes, each of which may be in an operation at the same time: of
+  /// groups that no other lane uses. Messages of one lane are received by the other rank's lane of that
+  /// number.
+  void open_lanes(int n) {
+    std::lock_guard lock(m_);
+    while (seats_.size() < idx(n) * idx(ranks_)) seats_.push_back(std::make_unique<seat>());
+  }
 
   /// Stops every rank with this error; the first one counts. Call it when a rank's work throws.
   void fail(std::exception_ptr e, int rank) {
@@ -72,16 +80,14 @@ class threads_world {
       std::fill(g.second->sequence.begin(), g.second->sequence.end(), most);
       g.second->arrived = 0;
     }
-    for (auto const& s : seats_) {
-      s->inbox.clear();
-      s->waiting = false;
-    }
+    for (auto& all : inbox_) all.clear();
+    for (auto const& s : seats_) s->waiting = false;
   }
   /// Messages sent and not yet received.
   i64 undelivered() const {
     std::lock_guard lock(m_);
     i64 n = 0;
-    for (auto const& s : seats_) n += static_cast<i64>(s->inbox.size());
+    for (auto const& all : inbox_) n += static_cast<i64>(all.size());
     return n;
   }
 
@@ -109,18 +115,18 @@ class threads_world {
     return *g;
   }
 
-  /// Publishes this member's call and returns when all members have published theirs. Throws where calls do
-  /// not fit.
-  void open(group_state& g, int index, call const& c) {
+  /// Publishes this member's call and returns when all members have published theirs, in their lane of this
+  /// number. Throws where calls do not fit.
+  void open(group_state& g, int index, call const& c, int lane = 0) {
     std::unique_lock lock(m_);
     g.calls[idx(index)] = c;
     ++g.sequence[idx(index)];
-    meet(lock, g, index, true);
+    meet(lock, g, index, lane, true);
   }
   /// Returns when all members have come here.
-  void meet(group_state& g, int index) {
+  void meet(group_state& g, int index, int lane = 0) {
     std::unique_lock lock(m_);
-    meet(lock, g, index, false);
+    meet(lock, g, index, lane, false);
   }
 
   struct message {
@@ -128,6 +134,7 @@ class threads_world {
     i64 count;
     std::size_t element;
     std::vector<std::byte> bytes;
+    int lane = 0;
   };
   /// A buffer for one message; buffers go round, so a steady state takes no memory from the heap.
   std::vector<std::byte> buffer(std::size_t bytes) {
@@ -153,32 +160,34 @@ class threads_world {
   void post(int to, message&& x) {
     std::lock_guard lock(m_);
     stop_if_failed();
-    seat& s = *seats_[idx(to)];
+    seat& s = seat_of(to, x.lane);
     if (s.waiting && !s.group && s.peer == x.from && s.tag == x.tag) wake(s);
-    s.inbox.push_back(std::move(x));
+    inbox_[idx(to)].push_back(std::move(x));
   }
-  /// The oldest message of this sender and tag. Throws where its size is not what is expected.
-  message take(int rank, int from, int tag, i64 count, std::size_t element) {
+  /// The oldest message of this sender, tag and lane. Throws where its size is not what is expected.
+  message take(int rank, int from, int tag, i64 count, std::size_t element, int lane = 0) {
     std::unique_lock lock(m_);
     stop_if_failed();
-    seat& s = *seats_[idx(rank)];
+    seat& s = seat_of(rank, lane);
+    std::vector<message>& inbox = inbox_[idx(rank)];
     ++s.receives;
     auto find = [&] {
       std::size_t i = 0;
-      while (i < s.inbox.size() && (s.inbox[i].from != from || s.inbox[i].tag != tag)) ++i;
+      auto const wanted = [&](message const& m) { return m.from == from && m.tag == tag && m.lane == lane; };
+      while (i < inbox.size() && !wanted(inbox[i])) ++i;
       return i;
     };
-    if (find() == s.inbox.size()) {
+    if (find() == inbox.size()) {
       s.what = "receive";
       s.group = nullptr;
       s.peer = from;
       s.tag = tag;
       s.number = s.receives;
-      block(lock, rank, [&] { return find() < s.inbox.size(); });
+      block(lock, s, rank, [&] { return find() < inbox.size(); });
     }
     std::size_t const i = find();
-    message r = std::move(s.inbox[i]);
-    s.inbox.erase(s.inbox.begin() + static_cast<std::ptrdiff_t>(i));
+    message r = std::move(inbox[i]);
+    inbox.erase(inbox.begin() + static_cast<std::ptrdiff_t>(i));
     if (r.count != count || r.element != element) {
       fail_locked(std::make_exception_ptr(
                       error("rank " + std::to_string(from) + " sends " + sized(r.count, r.element) +
@@ -192,7 +201,7 @@ class threads_world {
   }
 
  private:
-  /// What one rank waits for.
+  /// What one lane of a rank waits for.
   struct seat {
     std::condition_variable cv;
     // cleared by whoever brings what it waits for, so "all wait" means nobody can go on
@@ -201,8 +210,8 @@ class threads_world {
     group_state const* group = nullptr;  // or, if null, a message:
     int peer = -1, tag = 0;
     u64 number = 0, receives = 0;
-    std::vector<message> inbox;
   };
+  seat& seat_of(int rank, int lane) { return *seats_[idx(lane) * idx(ranks_) + idx(rank)]; }
 
   void stop_if_failed() const { if (failure_) std::rethrow_exception(failure_); }
   void fail_locked(std::exception_ptr e, int rank) {
@@ -220,14 +229,13 @@ class threads_world {
     for (int x : v) r.append(r.empty() ? "{" : ",").append(std::to_string(x));
     return r + "}";
   }
-  std::string waits_for(int rank) const {
-    seat const& s = *seats_[idx(rank)];
+  static std::string waits_for(seat const& s, int rank) {
     return "rank " + std::to_string(rank) + " waits in " + s.what + " number " + std::to_string(s.number) +
            (s.group ? " of group " + listed(s.group->members)
                     : " from rank " + std::to_string(s.peer) + " with tag " + std::to_string(s.tag));
   }
 
-  void meet(std::unique_lock<std::mutex>& lock, group_state& g, int index, bool opening) {
+  void meet(std::unique_lock<std::mutex>& lock, group_state& g, int index, int lane, bool opening) {
     stop_if_failed();
     int const rank = g.members[idx(index)];
     if (++g.arrived == static_cast<int>(g.members.size())) {
@@ -235,15 +243,15 @@ class threads_world {
       stop_if_failed();
       g.arrived = 0;
       ++g.generation;
-      for (int x : g.members) if (x != rank) wake(*seats_[idx(x)]);
+      for (int x : g.members) if (x != rank) wake(seat_of(x, lane));
       return;
     }
-    seat& s = *seats_[idx(rank)];
+    seat& s = seat_of(rank, lane);
     s.what = g.calls[idx(index)].what;
     s.group = &g;
     s.number = g.sequence[idx(index)];
     u64 const now = g.generation;
-    block(lock, rank, [&] { return g.generation != now; });
+    block(lock, s, rank, [&] { return g.generation != now; });
   }
   /// The last to arrive looks whether all members mean the same operation.
   void compare(group_state const& g) {
@@ -265,14 +273,14 @@ class threads_world {
       return;
     }
   }
-  template <class Ready> void block(std::unique_lock<std::mutex>& lock, int rank, Ready ready) {
-    seat& s = *seats_[idx(rank)];
+  template <class Ready> void block(std::unique_lock<std::mutex>& lock, seat& s, int rank, Ready ready) {
     s.waiting = true;
     bool all = true;
     for (auto const& x : seats_) all = all && x->waiting;
     if (all) {
       std::string who;
-      for (int i = 0; i < size(); ++i) who += (i ? "; " : "") + waits_for(i);
+      for (std::size_t i = 0; i < seats_.size(); ++i)
+        who += (i ? "; " : "") + waits_for(*seats_[i], static_cast<int>(i % idx(ranks_)));
       fail_locked(std::make_exception_ptr(error("every rank waits for another: " + who, "comm::threads",
                                                 "the same operations in the same order on every member")),
                   rank);
@@ -281,9 +289,9 @@ class threads_world {
     while (!ready()) {
       if (failure_) break;
       if (s.cv.wait_until(lock, end) == std::cv_status::timeout && !ready() && !failure_)
-        fail_locked(std::make_exception_ptr(
-                        error(waits_for(rank) + " for more than " + std::to_string(deadline_.count()) + " ms",
-                              "comm::threads", "every member joins in time")),
+        fail_locked(std::make_exception_ptr(error(waits_for(s, rank) + " for more than " +
+                                                      std::to_string(deadline_.count()) + " ms",
+                                                  "comm::threads", "every member joins in time")),
                     rank);
     }
     s.waiting = false;
@@ -291,8 +299,10 @@ class threads_world {
   }
 
   std::chrono::milliseconds deadline_;
+  int ranks_;
   mutable std::mutex m_;
-  std::vector<std::unique_ptr<seat>> seats_;
+  std::vector<std::unique_ptr<seat>> seats_;           // by lane, then by rank
+  std::vector<std::vector<message>> inbox_;            // by rank
   std::map<std::vector<int>, std::unique_ptr<group_state>> groups_;
   std::vector<std::vector<std::byte>> spare_;
   std::exception_ptr failure_;

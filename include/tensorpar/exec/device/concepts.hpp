@@ -60,6 +60,12 @@ concept compute_policy = requires(Policy const& p, op::any_op const& o, shapes s
 ///  - `c.abandon()` ends the work that is under way.
 ///  - `c.messages(traffic)`, of a communicator that keeps to the order of messages of `prepare`: between
 ///    steps, which messages come from now on, when only some tasks are run.
+/// Beside either of them: `static constexpr bool lanes = true`. A rank's operations of different lanes may go
+/// on at the same time; a group, and both sides of a message, are always in the same lane:
+///  - beside `overlaps`: `world.open_lanes(n)` before there are endpoints, one for each lane of a rank,
+///    `Comm(world, rank, lane)`, by a thread of its own.
+///  - beside `queued`: `c.open_lanes(n)` before `prepare`; then `c.queue(lane)`, and `c.in_lane(lane)` says
+///    where the operations that follow belong.
 /// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi,
 /// comm::virtual_ranks, comm::nccl.
 template <class Comm>

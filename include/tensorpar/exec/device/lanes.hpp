@@ -1,11 +1,14 @@
 // tensorpar/exec/device/lanes.hpp - what of a device's tasks must wait for what when computing and
 // communicating run side by side
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
+#include <tensorpar/core/slice.hpp>
 #include <vector>
 
 namespace tensorpar::exec {
@@ -16,7 +19,7 @@ struct byte_range {
 };
 /// One task of a device in program order, and the memory it touches.
 struct lane_task {
-  bool communicates = false;
+  int lane = 0;                                        // `passes::lane_of`
   std::vector<byte_range> reads, writes;
 };
 
@@ -55,47 +58,59 @@ class latest_access {
 
 }  // namespace detail
 
-/// Two lanes take a device's tasks, those that communicate and the others, each in program order. r[k]: how
-/// many tasks of the other lane, counted from its first, must have ended before task k begins. Then every
-/// byte is written and read in an order that gives what the sequence gives: of two tasks in different lanes
-/// that touch one byte, at least one of them writing, the later one waits for the earlier. No wait is longer
-/// than that. Nothing waits in a circle, for all waits are for earlier tasks. O(n log n) for n ranges.
-inline std::vector<int> lane_waits(std::vector<lane_task> const& tasks) {
-  detail::latest_access touched[2], written[2];        // by lane
-  int count[2]{};
-  std::vector<int> r;
+/// So many lanes take a device's tasks, each in program order. r[k * lanes + l]: how many tasks of lane l,
+/// counted from its first, must have ended before task k begins; 0 for its own lane. Then every byte is
+/// written and read in an order that gives what the sequence gives: of two tasks in different lanes that
+/// touch one byte, at least one of them writing, the later one waits for the earlier. No wait is longer than
+/// that. Nothing waits in a circle, for all waits are for earlier tasks. O(lanes * n log n) for n ranges.
+inline std::vector<int> lane_waits(std::vector<lane_task> const& tasks, int lanes) {
+  std::vector<detail::latest_access> touched(idx(lanes)), written(idx(lanes));
+  std::vector<int> count(idx(lanes), 0), r;
+  r.reserve(tasks.size() * idx(lanes));
   for (lane_task const& t : tasks) {
-    int const own = t.communicates, other = !own;
-    int wait = 0;
-    auto need = [&](int n) { wait = n > wait ? n : wait; };
-    for (byte_range b : t.reads) need(written[other].last(b));
-    for (byte_range b : t.writes) need(touched[other].last(b));
-    r.push_back(wait);
-    ++count[own];
-    for (byte_range b : t.reads) touched[own].touch(b, count[own]);
-    for (byte_range b : t.writes) { touched[own].touch(b, count[own]); written[own].touch(b, count[own]); }
+    for (int l = 0; l < lanes; ++l) {
+      int wait = 0;
+      if (l != t.lane) {
+        for (byte_range b : t.reads) wait = std::max(wait, written[idx(l)].last(b));
+        for (byte_range b : t.writes) wait = std::max(wait, touched[idx(l)].last(b));
+      }
+      r.push_back(wait);
+    }
+    int const number = ++count[idx(t.lane)];
+    for (byte_range b : t.reads) touched[idx(t.lane)].touch(b, number);
+    for (byte_range b : t.writes) {
+      touched[idx(t.lane)].touch(b, number);
+      written[idx(t.lane)].touch(b, number);
+    }
   }
   return r;
 }
 
-/// How far the two lanes of a device are.
+/// How far the lanes of a device are.
 class lane_progress {
   std::mutex m_;
   std::condition_variable moved_;
-  int ended_[2]{};
+  std::vector<int> ended_;
   bool stopped_ = false;
 
  public:
+  explicit lane_progress(int lanes) : ended_(idx(lanes), 0) {}
   /// Before a step, when no lane runs.
-  void restart() { ended_[0] = ended_[1] = 0; stopped_ = false; }
-  /// Waits until the other lane than `own` has ended n tasks; false if the lanes were stopped.
-  bool await(int own, int n) {
+  void restart() { std::fill(ended_.begin(), ended_.end(), 0); stopped_ = false; }
+  /// Waits until every lane has ended as many tasks as `by_lane` says; false if the lanes were stopped.
+  /// `own`: the lane that asks.
+  bool await(int /*own*/, core::slice<int> by_lane) {
+    auto const there = [&] {
+      for (std::size_t l = 0; l < ended_.size(); ++l)
+        if (ended_[l] < by_lane[static_cast<int>(l)]) return false;
+      return true;
+    };
     std::unique_lock lock(m_);
-    moved_.wait(lock, [&] { return stopped_ || ended_[!own] >= n; });
+    moved_.wait(lock, [&] { return stopped_ || there(); });
     return !stopped_;
   }
   void ended(int own) {
-    { std::lock_guard lock(m_); ++ended_[own]; }
+    { std::lock_guard lock(m_); ++ended_[idx(own)]; }
     moved_.notify_all();
   }
   void stop() {

@@ -148,10 +148,11 @@ std::vector<memory_of<Policy>> memories_of(std::vector<std::optional<Policy>> co
   for (int d : local) r.push_back(memory_in(*all[idx(d)]));
   return r;
 }
-/// An endpoint for one device, which is handed the device's memory if it takes it.
+/// An endpoint for one lane of a device, which is handed the device's memory if it takes it.
 template <class Comm, class World, class Memory>
-void join(std::optional<Comm>& end, World& world, int device, Memory const& memory) {
+void join(std::optional<Comm>& end, World& world, int device, int lane, Memory const& memory) {
   if constexpr (std::constructible_from<Comm, World&, int, Memory const&>) end.emplace(world, device, memory);
+  else if constexpr (std::constructible_from<Comm, World&, int, int>) end.emplace(world, device, lane);
   else end.emplace(world, device);
 }
 }  // namespace detail

@@ -1,12 +1,14 @@
 // tensorpar/exec/nccl/endpoint.hpp - collectives and messages of an NCCL run, as work in a device's queues
 #pragma once
+#include <deque>
+#include <map>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/nccl/rank.hpp>
 
 namespace tensorpar::comm {
 
 /// Models `full_communicator` (exec/device/concepts.hpp) for every trivially copyable element that the memory
-/// adds. Its work is in `queue()`: calls return at once, `drain` waits. Sums of elements that the library
+/// adds. Its work is in `queue(lane)`: calls return at once, `drain` waits. Sums of elements that the library
 /// knows are the library's, in its own order. Others are exchanged as bytes and added here in group order.
 /// That takes scratch memory: one more buffer of a sum's operand, of each size that is larger than those
 /// before.
@@ -20,14 +22,14 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   using group_state = typename base::group_state;
   using channel = typename base::channel;
   using base::world_, base::in_, base::listed, base::operate, base::out_, base::queue_, base::rank_,
-      base::stop_if_failed, base::task_, base::everyone_;
+      base::stop_if_failed, base::task_, base::everyone_, base::lane_;
 
  public:
   using world = nccl_world<Library>;
   using library = Library;
   using memory = Memory;
-  /// Operations are work in `queue()`.
-  static constexpr bool queued = true;
+  /// Operations are work in a queue, of the lane that `in_lane` says.
+  static constexpr bool queued = true, lanes = true;
 
   class group {
    public:
@@ -41,8 +43,8 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     group_state* state_;
   };
 
-  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank,
-      base::size, base::stuck_at, base::wait_for;
+  using base::base, base::abandon, base::at_task, base::drain, base::in_lane, base::messages,
+      base::open_lanes, base::queue, base::rank, base::size, base::stuck_at, base::wait_for;
 
   ~basic_nccl() {
     // before memory is given back, which waits for what uses it
@@ -134,9 +136,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     copy(reinterpret_cast<Element*>(mail_.data(bytes)), data, n);
     if (to == rank_) return w.early.push_back({m, bytes});
     w.order.advance();
-    auto ready = queue_.make_mark();
-    queue_.set(ready);
-    w.queue->follow(ready);
+    follow(*w.queue, queue_);
     operate(w, *w.queue, w.queue_number, {"send", "to rank " + std::to_string(to), ++w.number, task_}, [&] {
       return Library::send(mail_.data(bytes), whole<Element>(n), Library::bytes, 1, w.comm, *w.queue);
     });
@@ -151,6 +151,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     for (auto i = w.early.begin(); i != w.early.end(); ++i) {
       if (i->what.tag != tag) continue;
       fits(i->what, n, sizeof(Element));
+      if (w.queue) follow(queue_, *w.queue);
       copy(data, reinterpret_cast<Element const*>(mail_.data(i->bytes)), n);
       mail_.give_back(i->bytes, queue_);
       w.early.erase(i);
@@ -177,7 +178,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   }
 
   template <class Call> void operate(group_state& s, char const* what, Call const& call) {
-    operate(s, queue_, 0, {what, "of group " + listed(s.members), ++s.number, task_}, call);
+    operate(s, queue_, -lane_, {what, "of group " + listed(s.members), ++s.number, task_}, call);
   }
   /// Member j gets give_count(j) elements from give(j), and take_count(j) of its come to take(j).
   void exchange(group_state& s, char const* what, auto give, auto give_count, auto take, auto take_count) {
@@ -198,9 +199,19 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     copy(take(s.index), static_cast<element const*>(give(s.index)), take_count(s.index));
   }
   void take(channel& w, exec::planned_message const& m, void* to) {
-    operate(w, queue_, 0, {"receive", "from rank " + std::to_string(m.from), ++w.number, task_}, [&] {
-      return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, queue_);
-    });
+    Memory const& q = w.queue ? *w.queue : queue_;
+    if (w.queue) follow(*w.queue, queue_);
+    operate(w, q, w.queue ? w.queue_number : -lane_,
+            {"receive", "from rank " + std::to_string(m.from), ++w.number, task_}, [&] {
+              return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, q);
+            });
+    if (w.queue) follow(queue_, *w.queue);
+  }
+  /// What q is asked for from now on is done after all that `other` was asked for.
+  static void follow(Memory const& q, Memory const& other) {
+    auto done = other.make_mark();
+    other.set(done);
+    q.follow(done);
   }
   void known(int other) const {
     if (other < 0 || other >= size())
@@ -214,9 +225,10 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
                 "comm::nccl", "equal elements on both sides");
   }
   std::byte* scratch(i64 bytes) {
+    auto& here = scratch_[lane_];
     // the smaller ones may be in use
-    if (scratch_.empty() || scratch_.back().size() < bytes) scratch_.emplace_back(bytes, queue_);
-    return scratch_.back().data();
+    if (here.empty() || here.back().size() < bytes) here.emplace_back(bytes, queue_);
+    return here.back().data();
   }
   template <class Element> Element* room(i64 n) {
     return reinterpret_cast<Element*>(scratch(n * static_cast<i64>(sizeof(Element))));
@@ -231,6 +243,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     copy(to, static_cast<Element const*>(parts), n);
   }
   void share(int root, void* p, std::size_t n) override {
+    in_lane(0);
     std::byte* const there = scratch(static_cast<i64>(n));
     if (rank_ == root) queue_.write(there, p, static_cast<i64>(n));
     operate(everyone_, "sharing", [&] {
@@ -240,6 +253,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
     queue_.read(p, there, static_cast<i64>(n));
   }
   void add_up(double* x, int n) override {
+    in_lane(0);
     auto* const there = room<double>(n);
     queue_.write(there, x, n * static_cast<i64>(sizeof(double)));
     operate(everyone_, "adding up", [&] {
@@ -252,7 +266,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
 
   channel own_;
   detail::mail_room<Memory> mail_;
-  std::deque<exec::detail::arena_memory<Memory>> scratch_;
+  std::map<int, std::deque<exec::detail::arena_memory<Memory>>> scratch_;      // by lane
 };
 
 }  // namespace tensorpar::comm

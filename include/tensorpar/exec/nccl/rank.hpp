@@ -33,7 +33,8 @@ template <class Library, class Memory> struct nccl_channel {
   mail_order order;
   typename Library::comm comm{};
   u64 number = 0;                                    // operations begun
-  std::optional<Memory> queue;                       // of sends
+  // of sends; where the rank has several lanes of receives too, as they may be of any lane
+  std::optional<Memory> queue;
   int queue_number = 0;
   std::deque<waiting> early;                         // received before anybody asked for it
 };
@@ -52,7 +53,8 @@ class nccl_rank {
   using world = nccl_world<Library>;
 
   /// Throws `error` unless the rank is one of this process.
-  nccl_rank(world& h, int rank, Memory const& m) : world_(&h), rank_(rank), memory_(m), queue_(m.beside()) {
+  nccl_rank(world& h, int rank, Memory const& m)
+      : world_(&h), rank_(rank), memory_(m), queue_(m.beside()), queues_{queue_} {
     std::vector<int> const here = h.local();
     if (std::find(here.begin(), here.end(), rank) == here.end())
       throw error("rank " + std::to_string(rank) + " is not one of this process", "comm::nccl",
@@ -67,7 +69,15 @@ class nccl_rank {
 
   int rank() const { return rank_; }
   int size() const { return world_->size(); }
-  Memory const& queue() const { return queue_; }
+  /// That of a lane of communication.
+  Memory const& queue(int lane = 0) const { return queues_[idx(lane)]; }
+  /// Before `prepare`: this rank communicates in so many lanes, in a queue each. All ranks say the same.
+  void open_lanes(int n) { while (static_cast<int>(queues_.size()) < n) queues_.push_back(memory_.beside()); }
+  /// The operations that follow are in this lane. Precondition: a group's are always in the same one.
+  void in_lane(int lane) {
+    lane_ = lane;
+    queue_ = queues_[idx(lane)];
+  }
 
   /// Joins the other ranks, who all say the same, and sends a byte on every way of messages: with the first
   /// one the library connects its ends, for which the host of each waits for the other's. In a step, where
@@ -103,14 +113,17 @@ class nccl_rank {
       }
       channel& w = key == 0 ? out_[members[1]] : in_[members[0]];
       w.comm = made;
-      if (key == 0) {
+      if (key == 0 || queues_.size() > 1) {
         w.queue.emplace(memory_.beside());
-        w.queue_number = static_cast<int>(out_.size());
+        w.queue_number = static_cast<int>(out_.size() + in_.size());
+      }
+      if (key == 0) {
         operate(w, *w.queue, w.queue_number, {"connecting", "to rank " + std::to_string(members[1]), 0, -1},
                 [&] { return Library::send(first.data(), 1, Library::bytes, 1, made, *w.queue); });
       } else {
-        operate(w, queue_, 0, {"connecting", "to rank " + std::to_string(members[0]), 0, -1},
-                [&] { return Library::receive(first.data() + 1, 1, Library::bytes, 0, made, queue_); });
+        Memory const& q = w.queue ? *w.queue : queue_;
+        operate(w, q, w.queue_number, {"connecting", "to rank " + std::to_string(members[0]), 0, -1},
+                [&] { return Library::receive(first.data() + 1, 1, Library::bytes, 0, made, q); });
       }
     }
     drain();
@@ -135,7 +148,7 @@ class nccl_rank {
   /// of this process, in NCCL, or an operation past the deadline.
   void drain() {
     watch([&] { return running_.empty(); });
-    queue_.wait();
+    for (Memory const& q : queues_) q.wait();
     look();                                            // an operation that has failed may have ended as well
   }
   /// Returns when `q`, a queue of this device, has done what it was asked for so far, which may stand behind
@@ -294,7 +307,9 @@ class nccl_rank {
 
   world* world_;
   int rank_;
-  Memory memory_, queue_;
+  Memory memory_, queue_;                              // the queue of the lane at hand
+  std::vector<Memory> queues_;                         // by lane
+  int lane_ = 0;
   group_state everyone_;
   std::vector<handle> comms_;
   handle coming_{};                                    // asked for, and not there: the library will write it

@@ -106,12 +106,12 @@ Prepared prepare_task(computation_graph const& g, program const& q, std::size_t 
   return p;
 }
 
-/// The memory of device d that task number i touches there.
+/// The memory of device d that task number i touches there; its lane is left open.
 template <class Scalar, class Memory>
 lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pair<int, int>> const& feeds,
                      device_memory<Scalar, Memory> const& memory) {
   task const& t = q.tasks[i];
-  lane_task r{t.communicates(), {}, {}};
+  lane_task r;
   auto put = [&](std::vector<byte_range>& side, int b) {
     if (b < 0 || !memory.has(b, d)) return;
     i64 const at = memory.offset(b, d);

@@ -81,6 +81,7 @@ inline timeline timeline_of(std::vector<std::vector<span>> workers) {
   std::stable_sort(r.spans.begin(), r.spans.end(), [](span const& a, span const& b) {
     return a.device != b.device ? a.device < b.device
            : a.where != b.where ? a.where < b.where
+           : a.link != b.link   ? a.link < b.link
                                 : a.start < b.start;
   });
   return r;

@@ -24,7 +24,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
   using tasks_type = worker_tasks<Compute, Comm>;
   using memory_type = typename tasks_type::memory_type;
   static constexpr bool queued = tasks_type::queued, orders_messages = tasks_type::orders_messages;
-  static constexpr bool two_lanes = tasks_type::two_lanes, replays = tasks_type::replays;
+  static constexpr bool has_lanes = tasks_type::has_lanes, replays = tasks_type::replays;
 
   computation_graph const& graph;
   tensorpar::program const& program;
@@ -46,7 +46,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
 
   void operator()(int worker) const {
     auto const w = idx(worker);
-    int const d = local[w / tasks_type::workers_each];
+    int const d = local[w / tasks.workers_each];
     try {
       run(w, d);
     } catch (...) {
@@ -63,10 +63,10 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
 
  private:
   Comm& comm(int d) const { return *endpoints[idx(d)]; }
-  auto& progress(std::size_t w) const { return *tasks.progress[w / tasks_type::workers_each]; }
-  /// The queue in which a device communicates, or computes.
-  memory_type const& queue_of(int d, bool communicates) const {
-    if constexpr (queued) return communicates ? comm(d).queue() : memory.memory(d);
+  auto& progress(std::size_t w) const { return *tasks.progress[w / tasks.workers_each]; }
+  /// The queue in which a lane of a device works.
+  memory_type const& queue_of(int d, int own) const {
+    if constexpr (queued) return own ? lane_queue(comm(d), own) : memory.memory(d);
     else return memory.memory(d);
   }
   /// Waits for all that a device was asked for. Where the communicator has a queue, what fails there is found
@@ -81,27 +81,27 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
     if constexpr (orders_messages) if (only) comm(d).messages(of_evaluation);
     // what was stored between steps is there for both queues
     if (queued) memory.memory(d).wait();
-    if constexpr (replays) tasks.numbers[w / tasks_type::workers_each].write(state);
+    if constexpr (replays) tasks.numbers[w / tasks.workers_each].write(state);
     tasks.runs[w].restart();
     if (record) times.emplace(memory.memory(d), start);
     for (std::size_t k = 0; k < tasks.order[w].size(); ++k) {
       std::size_t const i = tasks.order[w][k];
-      int const own = program.tasks[i].communicates();
+      int const own = tasks.lane[w][k];
       if (only && !only->needs(i)) {
-        if (two_lanes) progress(w).ended(own);
+        if (has_lanes) progress(w).ended(own);
         continue;
       }
-      if (two_lanes && !progress(w).await(own, tasks.waits[w][k])) return;
+      if (has_lanes && !progress(w).await(own, tasks.waits_of(w, k))) return;
       at[w].task = i;
       if (std::size_t const n = record || only ? 0 : tasks.runs[w].before(k)) {   // a captured run of n tasks
-        for (std::size_t j = 0; two_lanes && j < n; ++j) progress(w).ended(own);
+        for (std::size_t j = 0; has_lanes && j < n; ++j) progress(w).ended(own);
         k += n - 1;
         continue;
       }
       run_task(i, d, own, record ? &*times : nullptr);
       at[w].task = program.tasks.size();
       if (!only) tasks.runs[w].after(k);
-      if (two_lanes) progress(w).ended(own);
+      if (has_lanes) progress(w).ended(own);
     }
     finish(d);
     if (!only) tasks.runs[w].done();
@@ -111,16 +111,19 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
   void run_task(std::size_t i, int d, int own, task_times<memory_type, queued>* times) const {
     task const& t = program.tasks[i];
     if constexpr (queued) comm(d).at_task(static_cast<int>(i));
+    if constexpr (queued && tasks_type::several_lanes) comm(d).in_lane(own > 0 ? own - 1 : 0);
     if (times) times->begin(queue_of(d, own));
     {
       [[maybe_unused]] auto const range = range_in(memory.memory(d), t.name.c_str());
-      execute_task(graph, program, i, tasks.ready_of(i, d), batch, state, comm(d), queue_of(d, own),
-                   *compute[idx(d)], memory.memory(d), only);
+      execute_task(graph, program, i, tasks.ready_of(i, d), batch, state,
+                   tasks.endpoint(endpoints, d, own), queue_of(d, own), *compute[idx(d)], memory.memory(d),
+                   only);
     }
     if (only) only->take(i, d, [&] { if constexpr (queued) comm(d).wait_for(memory.memory(d)); });
     if (times)
       times->end(queue_of(d, own),
-                 {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name},
+                 {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name, 0, 0,
+                  own > 0 ? own - 1 : 0},
                  [&] { finish(d); });
   }
 };
