@@ -70,6 +70,23 @@ TEST_CASE("a single or empty timeline is valid too") {
   CHECK(core::parse_json(report::chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
 }
 
+TEST_CASE("a thread for each level of links that has a lane of its own") {
+  timeline t;
+  t.spans = {{0, lane::compute, 0, "a", 0, 1, 0}, {0, lane::communication, 1, "b", 0, 1, 0}, {1, lane::compute, 0, "a", 0, 1, 0},
+             {1, lane::communication, 2, "c", 0, 1, 1}};
+  core::json const j = core::parse_json(report::chrome_trace(t), "trace.json");
+  std::map<int, std::string> names;
+  std::map<std::string, int> thread;
+  for (core::json const& e : j["traceEvents"]) {
+    if (e["name"] == "thread_name") names[e["tid"]] = e["args"]["name"];
+    if (e["ph"] == "X") thread[e["name"].get<std::string>() + (e["cat"] == "compute" ? "" : ", talks")] = e["tid"];
+  }
+  CHECK(names.size() == 4);
+  CHECK(names[thread["a"]] == "device 1 compute");
+  CHECK(names[thread["b, talks"]] == "device 0 communication, link level 0");
+  CHECK(names[thread["c, talks"]] == "device 1 communication, link level 1");
+}
+
 TEST_CASE("categories are kinds of lanes, arguments tell what a task does: the same in both timelines, whatever the lane") {
   for (bool pipeline : {false, true}) {
     auto s = tests::report_of(tests::hostile_names(30), 4, 7, 2);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <report/report_subject.hpp>
+#include <support/link_levels.hpp>
 #include <support/random_pipeline.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/program/step_of.hpp>
@@ -65,7 +66,7 @@ std::string fault(program const& q, timeline const& t, bool simulated) {
     bool real = false;
     for (span const& y : t.spans) {                  // of x's collective, the device on which the other ran
       if (y.task != x.task || y.start != x.start || y.device != before.device) continue;
-      real = real || (c[i].cause == report::chain_cause::lane && y.where == before.where);
+      real = real || (c[i].cause == report::chain_cause::lane && y.where == before.where && y.link == before.link);
       real = real || ((c[i].cause == report::chain_cause::data || c[i].cause == report::chain_cause::memory) &&
                       waits_on(q, a, x.task, y.device, c[i].cause));
     }
@@ -124,6 +125,7 @@ TEST_CASE("pipelines, recomputation, ZeRO and prefetched collectives") {
     computation_graph const g = turn % 2 ? tests::small_transformer() : tests::residual_mlp();
     plan p = tests::random_plan_of_a_kind(g, turn, draw);
     if (turn % 4 == 1 && p.pipeline.empty()) p.prefetch = 2;
+    if (turn % 3 == 1) p.cluster = tests::on_link_levels(p.cluster);
     planned_step const s = step_of(g, p);
     timeline const t = simulate(s.program, p.cluster, cost::analytical{});
     CAPTURE(turn);

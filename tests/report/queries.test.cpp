@@ -58,6 +58,12 @@ TEST_CASE("every query is what a loop over the program or the timeline gives") {
   CHECK(waited > 0);
 }
 
+TEST_CASE("between spans of two levels of links there is no gap: each is a lane") {
+  timeline t;
+  t.spans = {{0, lane::communication, 0, "a", 0, 1, 0}, {0, lane::communication, 1, "b", 2, 3, 0}, {0, lane::communication, 2, "c", 5, 6, 1}};
+  CHECK((spans(t) | gaps | ranges::to<std::vector>()) == std::vector<gap>{{0, lane::communication, 1, 2}});
+}
+
 TEST_CASE("empty programs and timelines have nothing to tell, and vectors of elements are ranges too") {
   program const none;
   timeline const never;

@@ -1,10 +1,10 @@
 // tensorpar/report/chrome_trace.hpp - timelines for Perfetto and chrome://tracing: predicted and measured as
 // two processes
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/op/core/spelling.hpp>
@@ -56,15 +56,23 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
   auto meta = [&](char const* what, int tid, core::json const& args) {
     line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}});
   };
-  auto thread = [](int device, lane w) { return 2 * device + (w == lane::communication) + 1; };
+  int links = 1;                                             // lanes of communication
+  for (span const& s : t.spans) links = std::max(links, s.link + 1);
+  auto thread = [links](span const& s) {
+    return (1 + links) * s.device + (s.where == lane::communication ? 1 + s.link : 0) + 1;
+  };
   meta("process_name", 0, {{"name", name}});
   meta("process_sort_index", 0, {{"sort_index", pid}});
-  std::set<std::pair<int, int>> lanes;
-  for (span const& s : t.spans) lanes.insert({s.device, static_cast<int>(s.where)});
-  for (auto const& [device, where] : lanes) {
-    int const tid = thread(device, static_cast<lane>(where));
-    meta("thread_name", tid,
-         {{"name", "device " + std::to_string(device) + (where ? " communication" : " compute")}});
+  std::map<int, std::string> lanes;
+  for (span const& s : t.spans) {
+    std::string& title = lanes[thread(s)];
+    if (!title.empty()) continue;
+    title = "device " + std::to_string(s.device) +
+           (s.where == lane::compute ? " compute" : " communication");
+    if (links > 1 && s.where == lane::communication) title += ", link level " + std::to_string(s.link);
+  }
+  for (auto const& [tid, title] : lanes) {
+    meta("thread_name", tid, {{"name", title}});
     meta("thread_sort_index", tid, {{"sort_index", tid}});
   }
   // in whole nanoseconds, ends rounded as starts are: neighbours on a lane never overlap
@@ -89,7 +97,7 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
     out += ",\n{\"ph\":\"X\",\"name\":" + core::json(s.name).dump(-1, ' ', false,
                                                                   core::json::error_handler_t::replace) +
            ",\"cat\":\"" + (communicates(of ? *of : none, s) ? "communication" : "compute") + "\"" + process +
-           ",\"tid\":" + std::to_string(thread(s.device, s.where)) + ",\"ts\":" + micro(s.start) +
+           ",\"tid\":" + std::to_string(thread(s)) + ",\"ts\":" + micro(s.start) +
            ",\"dur\":" + micro(whole(s.end) - whole(s.start)) +
            ",\"args\":" + arguments_of(s) + "}";
   for (memory_sample const& m : t.memory)

@@ -40,7 +40,9 @@ class chain_finder {
     double end = 0;
   };
   static constexpr std::size_t none = idx(-1);
+  int last_lane_ = 1;
 
+  static int lane_of(span const& s) { return s.where == lane::compute ? 0 : 1 + s.link; }
   span const& at(std::size_t s) const { return t_.spans[s]; }
   task const& of(span const& s) const { return q_.tasks[idx(s.task)]; }
   bool known(span const& s) const { return s.task >= 0 && idx(s.task) < q_.tasks.size(); }
@@ -82,7 +84,7 @@ class chain_finder {
   chain_cause link_between(span const& a, span const& b) const {
     if (meet(of(a).out, of(b).in)) return chain_cause::data;
     if (shares_bytes(of(a), b)) return chain_cause::memory;
-    return a.where == b.where ? chain_cause::lane : chain_cause::first;
+    return lane_of(a) == lane_of(b) ? chain_cause::lane : chain_cause::first;
   }
   static void take(found& best, found const& x) {
     bool const equal = best.span != none && x.end == best.end;
@@ -90,7 +92,7 @@ class chain_finder {
   }
   /// Among the spans of b's device that end before b starts: the last one that it had to wait for.
   void look_back(span const& b, found& best) const {
-    for (int l = 0; l < 2; ++l) {
+    for (int l = 0; l <= last_lane_; ++l) {
       auto const it = lanes_.find({b.device, l});
       if (it == lanes_.end()) continue;
       std::vector<std::size_t> const& all = it->second;
@@ -121,7 +123,8 @@ class chain_finder {
  public:
   chain_finder(program const& q, timeline const& t) : q_(q), t_(t), of_task_(q.tasks.size()) {
     for (std::size_t s = 0; s < t.spans.size(); ++s) {
-      lanes_[{at(s).device, static_cast<int>(at(s).where)}].push_back(s);
+      lanes_[{at(s).device, lane_of(at(s))}].push_back(s);
+      last_lane_ = std::max(last_lane_, lane_of(at(s)));
       if (known(at(s))) of_task_[idx(at(s).task)].push_back(s);
     }
     for (auto& [lane_of, all] : lanes_)

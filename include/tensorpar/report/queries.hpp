@@ -48,7 +48,7 @@ inline auto tasks(program const& p) {
   return ranges::views::iota(0, static_cast<int>(p.tasks.size())) |
          ranges::views::transform([q = &p](int i) { return listed_task{q, i}; });
 }
-/// All spans of a timeline, by device, lane and start.
+/// All spans of a timeline, by device, lane, link and start.
 inline auto spans(timeline const& t) { return ranges::views::all(t.spans); }
 
 /// Those in which this device takes part: tasks, spans or gaps.
@@ -82,12 +82,12 @@ inline constexpr auto bytes = ranges::make_view_closure(ranges::bind_back(
 inline constexpr auto seconds = ranges::make_view_closure(
     ranges::bind_back(ranges::views::transform, [](auto const& x) { return detail::seconds_of(x); }));
 /// The times between neighbouring spans of one lane of one device, where they do not touch. Precondition:
-/// spans by device, lane and start, as `spans` gives them.
+/// spans by device, lane, link and start, as `spans` gives them.
 inline constexpr auto gaps = ranges::make_view_closure([]<ranges::viewable_range R>(R&& all) {
   return ranges::views::sliding(std::forward<R>(all), 2) | ranges::views::transform([](auto&& two) {
            auto const first = ranges::begin(two);
            span const &a = *first, &b = *ranges::next(first);
-           bool const neighbours = a.device == b.device && a.where == b.where;
+           bool const neighbours = a.device == b.device && a.where == b.where && a.link == b.link;
            return gap{a.device, a.where, a.end, neighbours ? b.start : a.end};
          }) |
          ranges::views::filter([](gap const& g) { return g.end > g.start; });

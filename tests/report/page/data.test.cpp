@@ -22,6 +22,17 @@ TEST_CASE("devices on which the same happens share a row, everyone is in one") {
   CHECK(j["rows"][1][3] == core::json({1, 1000, 2000}));
 }
 
+TEST_CASE("a row has a lane for each level of links, alike for all devices") {
+  timeline t;
+  t.spans = {{0, lane::compute, 0, "", 0, 1e-6}, {1, lane::communication, 1, "", 0, 1e-6, 0}, {1, lane::communication, 2, "", 0, 2e-6, 1}};
+  core::json const j = report::detail::timeline_json("name", t);
+  REQUIRE(j["rows"].size() == 2);
+  for (core::json const& row : j["rows"]) CHECK(row.size() == 5);
+  CHECK(j["rows"][0][2] == core::json({0, 0, 1000}));
+  CHECK(j["rows"][1][3] == core::json({1, 0, 1000}));
+  CHECK(j["rows"][1][4] == core::json({2, 0, 2000}));
+}
+
 TEST_CASE("curves are shared too, samples of devices that are not there are left out") {
   core::json const j = report::detail::memory_json({{0, 0, 5}, {1, 0, 5}, {2, 1e-9, 7}, {9, 0, 1}}, 3);
   REQUIRE(j.size() == 2);

@@ -45,12 +45,15 @@ namespace detail {
 
 inline i64 nanoseconds(double s) { return static_cast<i64>(std::llround(s * 1e9)); }
 /// Devices on which the same happens at the same time share a row: {device, text, spans of the compute lane,
-/// of the communication lane}, spans as task, start, duration, task, ... in whole nanoseconds.
+/// of each lane of communication}, spans as task, start, duration, task, ... in whole nanoseconds.
 inline core::json timeline_json(std::string const& name, timeline const& t) {
-  using row = std::array<std::vector<i64>, 2>;
+  using row = std::vector<std::vector<i64>>;
+  std::size_t lanes = 2;
+  for (span const& s : t.spans) lanes = std::max(lanes, 2 + idx(s.link));
   std::map<int, row> of;
   for (span const& s : t.spans) {
-    std::vector<i64>& lane_of = of[s.device][s.where == lane::communication ? 1 : 0];
+    row& all = of.try_emplace(s.device, lanes).first->second;
+    std::vector<i64>& lane_of = all[s.where == lane::communication ? 1 + idx(s.link) : 0];
     i64 const start = nanoseconds(s.start);
     lane_of.insert(lane_of.end(), {s.task, start, nanoseconds(s.end) - start});
   }
@@ -61,7 +64,11 @@ inline core::json timeline_json(std::string const& name, timeline const& t) {
   std::sort(rows.begin(), rows.end());
   core::json r = core::json::object(), list = core::json::array();
   for (auto const& [devices, spans] : rows)
-    list.push_back({devices, devices_text(devices), (*spans)[0], (*spans)[1]});
+    {
+      core::json line = {devices, devices_text(devices)};
+      for (std::vector<i64> const& one : *spans) line.push_back(one);
+      list.push_back(std::move(line));
+    }
   r["name"] = name;
   r["seconds"] = nanoseconds(t.seconds);
   r["rows"] = std::move(list);

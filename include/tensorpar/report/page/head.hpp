@@ -120,7 +120,8 @@ inline std::string cluster_tables(machine const& m) {
     links.push_back({html_text(l.name), std::to_string(l.group), printed("%.4g", l.bandwidth / 1e9) + " GB/s",
                      seconds_text(l.latency)});
   return table(kinds, {true, false, true, true, true, true, true, true, true, true, true}) +
-         (m.links.empty() ? "" : table(links, {false, true, true, true}));
+         (m.links.empty() ? "" : table(links, {false, true, true, true})) +
+         (m.lane_per_link ? "<p>Links of different levels are in use at the same time.</p>" : "");
 }
 /// The cluster, and who made the page of what.
 inline std::string page_foot(machine const& m, page_notes const& notes) {
