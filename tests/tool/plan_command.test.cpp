@@ -46,6 +46,25 @@ TEST_CASE("the plan that is written is the library's, and every JSON line says w
   CHECK(r.err.empty());                                       // a short search says nothing to a file
 }
 
+TEST_CASE("links of different levels in lanes of their own, where the command line or the cluster says so") {
+  scratch_folder const folder;
+  std::string const file = folder.path() + "/plan.json", cluster = folder.path() + "/cluster.json";
+  REQUIRE(run_line(plan_line("--lane-per-link --out " + file)).code == 0);
+  machine wanted = preset("logical-2x2");
+  wanted.lane_per_link = true;
+  CHECK(read_plan(file).cluster == wanted);
+  CHECK(run_line("show " + file).says("a lane of communication per level of links"));
+  CHECK(run_line("check " + file).code == 0);
+  write_cluster(wanted, cluster);
+  REQUIRE(run_line("plan --model " + std::string(small_model) + " --batch 48 --effort quick --threads 1 --cluster " + cluster + " --out " + file).code == 0);
+  CHECK(read_plan(file).cluster == wanted);
+  wanted = preset("dgx-h100:4");
+  wanted.lane_per_link = true;
+  CHECK(tools::with_devices(wanted, 64).lane_per_link);
+  CHECK(tools::with_devices(wanted, 64).name == "dgx-h100:8");
+  CHECK(tools::with_devices(wanted, 8).lane_per_link);
+}
+
 TEST_CASE("the text names strategy, step, throughput, MFU, bound, memory by kind, and what was compared") {
   tool_run const r = run_line(plan_line());
   REQUIRE(r.code == 0);

@@ -53,6 +53,8 @@ class command_line {
     model(a, true);
     a.add_option("--cluster", s_.cluster, "a preset such as dgx_h100:8, or a file that ends in .json")
         ->required();
+    a.add_flag("--lane-per-link", s_.lane_per_link,
+               "links of different levels are used at the same time, as by a stream for each");
     a.add_option("--batch", s_.batch, "samples of a step; else the model's usual number on every device")
         ->check(CLI::Range(i64{1}, i64{1} << 40));
     a.add_option("--precision", s_.precision,

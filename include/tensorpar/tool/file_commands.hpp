@@ -20,7 +20,8 @@ inline std::vector<std::pair<std::string, std::string>> plan_facts(plan const& p
   for (std::string const& name : optimizer_names())
     if (optimizer_named(name) == p.optimizer.kind) optimizer = name;
   r.push_back({"model", p.model.empty() ? "not named" : p.model});
-  r.push_back({"cluster", p.cluster.name + ", " + std::to_string(p.cluster.size()) + " devices"});
+  std::string const lanes = p.cluster.lane_per_link ? ", a lane of communication per level of links" : "";
+  r.push_back({"cluster", p.cluster.name + ", " + std::to_string(p.cluster.size()) + " devices" + lanes});
   i64 const batch = p.pipeline.empty() ? p.batch : p.pipeline.mini_batch;
   r.push_back({"batch", batch ? std::to_string(batch) + " samples" : "not said"});
   r.push_back({"precision", precision_names[static_cast<int>(p.precision)]});

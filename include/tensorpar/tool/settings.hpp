@@ -19,6 +19,7 @@ struct settings {
   std::vector<std::string> files;  // plans to read
   std::string out_file, html, trace, date, word;
   int threads = 0;
+  bool lane_per_link = false;  // beside what the cluster says
   int devices = 0, rounds = 9;  // of the demo; 0 devices: as many as suit the cores
   bool json = false, quiet = false, planners = false;
 };

@@ -91,6 +91,7 @@ inline precision usual_precision(machine const& on) {
 inline subject subject_of(settings const& s, std::optional<own_model> const& own) {
   subject r;
   r.on = cluster_named(s.cluster);
+  r.on.lane_per_link = r.on.lane_per_link || s.lane_per_link;
   r.asked.graph = own ? own->graph : zoo_graph(s.model);
   r.asked.name = own ? own->name : s.model;
   i64 const few = samples_of(r.asked.graph), each = own ? few : detail::entry_of(s.model)->samples_per_device;

@@ -139,11 +139,16 @@ inline machine with_devices(machine const& on, i64 n) {
   if (n <= on.size()) return n == on.size() ? on : search::detail::part_of(on, {0, static_cast<int>(n)});
   std::string const base = detail::base_of(on.name);
   std::vector<std::string> const known = preset_names();
+  auto const like = [&](std::string const& name) {
+    machine m = preset(name);
+    m.lane_per_link = on.lane_per_link;
+    return m;
+  };
   if (std::find(known.begin(), known.end(), detail::lower_case(base)) != known.end() &&
-      preset(on.name) == on && on.name.find(':') != on.name.npos) {
+      on.name.find(':') != on.name.npos && like(on.name) == on) {
     i64 const each = preset(base + ":1").size();
     if (n % each) throw usage_error(where, on.name, "a multiple of " + std::to_string(each));
-    return preset(base + ":" + std::to_string(n / each));
+    return like(base + ":" + std::to_string(n / each));
   }
   if (!on.uniform() || on.links.size() < 2)
     throw usage_error(where + " for a cluster of " + std::to_string(on.size()), on.name,
