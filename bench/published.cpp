@@ -1,5 +1,6 @@
 // bench/published.cpp - steps that others published with their configurations, against what this library predicts for the same
-// configurations. What a row does not say (micro-batches, virtual stages) is what is predicted to be fastest of a few.
+// configurations. What a row does not say (micro-batches, virtual stages, ZeRO, recomputation) is what is predicted to be fastest of a few
+// that fit.
 #include "../examples/standard_output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -126,8 +127,10 @@ machine cluster_of(row const& r) {
   while (n % domain) --domain;
   link_level outer = two.links[1];
   outer.group = n;
-  return make_cluster(gpu + " x " + std::to_string(n), kind, static_cast<int>(n), static_cast<int>(domain), two.links[0],
-                      n > domain ? outer : link_level{});
+  machine on = make_cluster(gpu + " x " + std::to_string(n), kind, static_cast<int>(n), static_cast<int>(domain), two.links[0],
+                            n > domain ? outer : link_level{});
+  on.lane_per_link = true;                                // trainers have a stream for each kind of parallelism
+  return on;
 }
 computation_graph model_of(row const& r) {
   bool const gated = r.at("gated") == "1";
@@ -136,7 +139,10 @@ computation_graph model_of(row const& r) {
        ",vocab=" + r.at("vocab") + ",seq=" + r.at("seq");
   return zoo::make(s, 1);
 }
-search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_stages) {
+bool unknown(std::string const& cell) { return cell.empty() || cell == "?" || has(cell, "not stated") || has(cell, "see recipe"); }
+/// Degrees and micro-batches, with the stages of sharing and the recomputation that the row says, or any that it may mean, those that save
+/// least first.
+std::vector<search::parallel_config> configs_of(row const& r, i64 micro_batch, int virtual_stages) {
   search::parallel_config c;
   c.tensor = static_cast<int>(whole(r.at("tp"), 1));
   c.pipeline = static_cast<int>(whole(r.at("pp"), 1));
@@ -144,19 +150,56 @@ search::parallel_config config_of(row const& r, i64 micro_batch, int virtual_sta
   c.virtual_stages = virtual_stages;
   c.micro_batch = micro_batch;
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
-  if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) c.sharding = ir::zero_stage::updates;
-  else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) c.sharding = ir::zero_stage::weights;
-  if (has(again, "full") || has(again, "block")) c.recompute = search::recomputation::full;
-  else c.recompute = search::recomputation::selective;       // fused kernels keep what they read, not what lies between
-  return c;
+  std::vector<ir::zero_stage> shared{ir::zero_stage::none};
+  if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) shared = {ir::zero_stage::updates};
+  else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) shared = {ir::zero_stage::weights};
+  else if (unknown(shard) && c.data > 1) shared.push_back(ir::zero_stage::updates);
+  // not none: fused kernels keep what they read, not what lies between
+  std::vector<search::recomputation> recomputed{search::recomputation::selective};
+  if (has(again, "full") || has(again, "block")) recomputed = {search::recomputation::full};
+  else if (unknown(again)) recomputed.push_back(search::recomputation::full);
+  std::vector<search::parallel_config> all;
+  for (search::recomputation x : recomputed)
+    for (ir::zero_stage s : shared) {
+      c.recompute = x;
+      c.sharding = s;
+      all.push_back(c);
+    }
+  return all;
+}
+
+/// Attention that is no fused kernel: scores are written and read, in two bytes each. Forward four times: by the product that makes them,
+/// twice by the softmax, by the product with values. Backward seven times: their gradient by its product, three times by the softmax's,
+/// twice by the products for queries and keys, and the softmax's result for the values.
+struct written_scores {
+  cost::analytical fused;
+  double head_size = 0;                                   // 0: attention is fused
+  double seconds(cost::compute_query const& q) const {
+    double const alone = fused.seconds(q);
+    if (head_size == 0 || q.op.op->work != op::work_kind::attention) return alone;
+    bool const backward = has(std::string(q.op.op->name), "grad");
+    double const scores = q.op.op->flops(q.op.attr, q.in, q.out) / ((backward ? 5 : 2) * head_size);       // causal: 2 and 5 FLOPs each
+    kernel_efficiency const& e = q.device.efficiency;
+    double const rate = q.device.memory_bandwidth * (e.memory > 0 ? e.memory : 1) * (e.sustained > 0 ? e.sustained : 1);
+    return alone + (backward ? 7 : 4) * 2 * scores / rate;
+  }
+  double seconds(cost::reshard_query const& q) const { return fused.seconds(q); }
+};
+/// By what the row notes, as "126M without flash attention".
+written_scores model_for(row const& r) {
+  std::string const note = r.count("note") ? r.at("note") : "";
+  std::size_t const at = note.find(" without flash attention");
+  if (at == note.npos || at == 0) return {};
+  std::size_t const word = note.find_last_of(" ;", at - 1) + 1;
+  if (!has(r.at("model"), note.substr(word, at - word).c_str())) return {};
+  return {{}, real(r.at("hidden")) / real(r.at("heads"))};
 }
 
 struct prediction { double seconds = 0; i64 lacks = 0; };
 struct settings { std::string effort; bool rivals = false, of_megatron = false; };
 
 /// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
-prediction predict(training_problem asked, machine const& on, search::parallel_config const& c, i64 micro_batches) {
-  cost::analytical const model;
+prediction predict(training_problem asked, machine const& on, written_scores const& model, search::parallel_config const& c, i64 micro_batches) {
   prediction r;
   auto const timed = [&](i64 m) {
     asked.samples = m * c.micro_batch * c.data;
@@ -229,14 +272,15 @@ void run(row const& r, std::vector<double>& errors, settings s) {
   int const said = static_cast<int>(whole(r.at("vp"), 0));
   std::vector<int> const chunks = said > 0 ? std::vector{said} : r.at("vp") == ">1" ? std::vector{2, 4} : std::vector{1, 2, 4};
   for (i64 m : given ? std::vector<i64>{given} : std::vector<i64>{1, 2, 4})
-    for (int v : chunks) {
-      search::parallel_config const c = config_of(r, m, v);
-      if (batch % (c.data * m) || (v > 1 && (c.pipeline == 1 || batch / (c.data * m) % c.pipeline))) continue;
-      prediction const x = predict(asked, on, c, batch / (c.data * m));
-      if (best && (x.lacks > 0 ? best->lacks <= x.lacks : best->lacks <= 0 && best->seconds <= x.seconds)) continue;
-      best = x;
-      chosen = c;
-    }
+    for (int v : chunks)
+      for (search::parallel_config const& c : configs_of(r, m, v)) {
+        if (batch % (c.data * m) || (v > 1 && (c.pipeline == 1 || batch / (c.data * m) % c.pipeline))) continue;
+        if (best && best->lacks <= 0 && c.recompute != chosen.recompute && c.recompute == search::recomputation::full) continue;  // slower
+        prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * m));
+        if (best && (x.lacks > 0 ? best->lacks <= x.lacks : best->lacks <= 0 && best->seconds <= x.seconds)) continue;
+        best = x;
+        chosen = c;
+      }
   if (!best) {
     std::printf("row %s: left out, its batch of %lld does not divide\n", name.c_str(), static_cast<long long>(batch));
     return;
