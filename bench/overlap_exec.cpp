@@ -1,5 +1,5 @@
 // bench/overlap_exec.cpp - plans for steps in which computing and communicating overlap, against plans for steps in which they do not:
-// predicted, and measured on paced devices and links
+// predicted, and measured on paced devices and links; and a plan over links of two levels, in one lane or a lane for each
 #include "../examples/standard_output.hpp"
 #include "paced_models.hpp"
 #include <CLI/CLI.hpp>
@@ -15,6 +15,7 @@
 #include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/search/degrees/configured.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/overlapped.hpp>
 #include <tensorpar/search/phase_options.hpp>
@@ -189,6 +190,40 @@ bool compare(std::string const& name, computation_graph graph, i64 samples, int 
   return good;
 }
 
+/// The same plan, tensor parallelism in pairs and data parallelism among them, with one lane of communication and with a lane for each of
+/// the two levels of links: does it train alike, and as much faster as predicted?
+bool compare_lanes(std::string const& name, computation_graph graph, i64 samples, options const& o) {
+  training_problem asked;
+  asked.graph = std::move(graph);
+  asked.samples = samples;
+  machine on = make_cluster("paced", kind, 4, 2, {"pairs", 2, link.latency, link.bandwidth}, {"all", 4, link.latency, link.bandwidth});
+  paced_prices const prices;
+  search::parallel_config c;
+  c.tensor = c.data = 2;
+  c.micro_batch = samples / 2;
+  std::vector<contender> all;
+  for (bool const lanes : {false, true}) {
+    on.lane_per_link = lanes;
+    search::configured_plan x = search::configured(asked, on, prices, c);
+    auto run = std::make_unique<on_paced>(x.graph, x.plan);
+    double const predicted = simulate(run->program(), on, prices, {true, false}).seconds;
+    all.push_back({lanes ? "a lane for each level" : "one lane", std::move(x.graph), std::move(x.plan), std::move(run), predicted});
+  }
+  host_batch const batch = paced_models::batch_of(asked.graph, samples);
+  for (contender& x : all) {
+    x.run->initialise(1);
+    x.run->step(batch, 0.01);
+  }
+  for (int i = 0; i < o.repeat; ++i)
+    for (contender& x : all) x.times.push_back(x.run->step(batch, 0.01).seconds);
+  for (contender& x : all) say(name, std::string("measured step, ") + x.what, x.measured(), "s", x.predicted);
+  double const gain = all[0].measured() / all[1].measured(), foretold = all[0].predicted / all[1].predicted;
+  say(name, "speedup over one lane", gain, "x", foretold);
+  if (parameters_of(*all[0].run) != parameters_of(*all[1].run)) return wrong(name, "lanes train otherwise than one lane");
+  if (gain <= 1) return wrong(name, "not faster than one lane");
+  return std::abs(gain / foretold - 1) <= o.within || wrong(name, "not as much faster as predicted");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,6 +242,7 @@ int main(int argc, char** argv) {
   bool good = compare("linear layers, 256 samples, 4 devices", made<chain_of_layers>(chain_sizes{8, 128}), 256, 4, o);
   zoo::gpt_sizes const small{.layers = 2, .hidden = 64, .heads = 4, .seq = 16, .vocab = 64, .wide = 256};
   good = compare("gpt, 8 samples, 2 devices", made<zoo::gpt<>>(small), 8, 2, o) && good;
+  good = compare_lanes("gpt, 16 samples, 2 x 2 devices", made<zoo::gpt<>>(small), 16, o) && good;
   if (o.quick) return good ? 0 : 1;
   good = compare("gpt, 16 samples, 4 devices", made<zoo::gpt<>>(small), 16, 4, o) && good;
   zoo::vgg_sizes const narrow{.image = 32, .width = 4, .hidden = 128, .classes = 10};
