@@ -30,7 +30,7 @@ namespace {
 
 // Devices are so slow that two cores do the work of four of them in less time than it takes these, which sleep the rest.
 device_kind const kind{"paced", 1e8, 1e12, i64{1} << 40, 2e-4};
-cost::link_cost const link{2e-4, 2.5e6};
+cost::link_cost link{2e-4, 2.5e6};
 /// How many times as long everything takes: the longer, the less does it matter how late a thread wakes up.
 double slowness = 2;
 
@@ -190,9 +190,13 @@ bool compare(std::string const& name, computation_graph graph, i64 samples, int 
   return good;
 }
 
-/// The same plan, tensor parallelism in pairs and data parallelism among them, with one lane of communication and with a lane for each of
-/// the two levels of links: does it train alike, and as much faster as predicted?
+/// The same plan, tensor parallelism in pairs and data parallelism with ZeRO-3 among them, with one lane of communication and with a lane
+/// for each of the two levels of links: does it train alike, and as much faster as predicted?
 bool compare_lanes(std::string const& name, computation_graph graph, i64 samples, options const& o) {
+  struct slower_links {
+    slower_links() { link.bandwidth /= 2; }
+    ~slower_links() { link.bandwidth *= 2; }
+  } const meanwhile;
   training_problem asked;
   asked.graph = std::move(graph);
   asked.samples = samples;
@@ -201,6 +205,8 @@ bool compare_lanes(std::string const& name, computation_graph graph, i64 samples
   search::parallel_config c;
   c.tensor = c.data = 2;
   c.micro_batch = samples / 2;
+  c.sharding = ir::zero_stage::weights;
+  c.prefetch = 4;
   std::vector<contender> all;
   for (bool const lanes : {false, true}) {
     on.lane_per_link = lanes;
@@ -242,7 +248,8 @@ int main(int argc, char** argv) {
   bool good = compare("linear layers, 256 samples, 4 devices", made<chain_of_layers>(chain_sizes{8, 128}), 256, 4, o);
   zoo::gpt_sizes const small{.layers = 2, .hidden = 64, .heads = 4, .seq = 16, .vocab = 64, .wide = 256};
   good = compare("gpt, 8 samples, 2 devices", made<zoo::gpt<>>(small), 8, 2, o) && good;
-  good = compare_lanes("gpt, 16 samples, 2 x 2 devices", made<zoo::gpt<>>(small), 16, o) && good;
+  zoo::gpt_sizes const wider{.layers = 2, .hidden = 128, .heads = 4, .seq = 16, .vocab = 64, .wide = 512};
+  good = compare_lanes("gpt, 8 samples, 2 x 2 devices, slower links", made<zoo::gpt<>>(wider), 8, o) && good;
   if (o.quick) return good ? 0 : 1;
   good = compare("gpt, 16 samples, 4 devices", made<zoo::gpt<>>(small), 16, 4, o) && good;
   zoo::vgg_sizes const narrow{.image = 32, .width = 4, .hidden = 128, .classes = 10};
