@@ -2,6 +2,7 @@
 // communicating
 #pragma once
 #include <algorithm>
+#include <tensorpar/ir/machine/machine.hpp>
 #include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar::passes {
