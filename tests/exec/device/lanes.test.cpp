@@ -51,6 +51,14 @@ std::vector<tensorpar::exec::lane_task> random_tasks(std::mt19937& draw, int lan
   return r;
 }
 
+/// Pairs of spans of one device, of these kinds, that share some time.
+template <class Kinds> int beside_one_another(timeline const& t, Kinds const& kinds) {
+  int r = 0;
+  for (span const& a : t.spans)
+    for (span const& b : t.spans) r += a.device == b.device && kinds(a, b) && a.start < b.end && b.start < a.end;
+  return r;
+}
+
 /// Threads whose communication runs beside their computing.
 struct beside : comm::threads {
   static constexpr bool overlaps = true;
@@ -197,11 +205,7 @@ TEST_CASE("over a slow network a device computes while it communicates; the time
   run.initialise(1);
   timeline what;
   run.step(random_batch(g, 1, 1), 0.1, &what);
-  int together = 0;
-  for (span const& a : what.spans)
-    for (span const& b : what.spans)
-      together += a.device == b.device && a.where == lane::communication && b.where == lane::compute && a.start < b.end && b.start < a.end;
-  CHECK(together > 0);
+  CHECK(beside_one_another(what, [](span const& a, span const& b) { return a.where == lane::communication && b.where == lane::compute; }) > 0);
 }
 
 TEST_CASE("what a device cuts out of its own memory is done by the lane that computes, as it is simulated") {
@@ -273,11 +277,8 @@ TEST_CASE("over slow networks a device communicates over links of two levels at 
   run.initialise(1);
   timeline what;
   run.step(random_batch(g, 1, 1), 0.1, &what);
-  int together = 0;
-  for (span const& a : what.spans)
-    for (span const& b : what.spans)
-      together += a.device == b.device && a.where == lane::communication && b.where == lane::communication && a.link < b.link && a.start < b.end && b.start < a.end;
-  CHECK(together > 0);
+  auto const levels = [](span const& a, span const& b) { return a.where == lane::communication && b.where == lane::communication && a.link < b.link; };
+  CHECK(beside_one_another(what, levels) > 0);
 }
 
 TEST_CASE("a kernel that fails stops the thread that communicates, and the other way round") {

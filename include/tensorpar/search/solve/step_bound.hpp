@@ -128,10 +128,12 @@ struct step_bound {
 /// of that sum over all assignments, which elimination gives, is a bound; the largest over l is taken. Where
 /// links have lanes of their own (`machine::lane_per_link`), M is what one of them carries, each in turn.
 /// Device 0 takes part in every operator where nothing runs side by side. Else shares of its sum and of the
-/// mean over all devices are bounded. `every_share`: else l = 1 alone is looked at, which is best where steps
-/// compute for longer than they communicate. `t`: the graph of a micro-batch. Reshards count as often as a
-/// program makes them at least (`objective_options::at_least`), additions of gradients with the least that
-/// they take anywhere (`min_additions`). O(some ten problems).
+/// mean over all devices are bounded.
+/// `every_share`: else l = 1 alone is looked at, which is best where steps compute for longer than they
+/// communicate.
+/// `t`: the graph of a micro-batch. Reshards count as often as a program makes them at least
+/// (`objective_options::at_least`), additions of gradients with the least that they take anywhere
+/// (`min_additions`). O(some ten problems), for each lane of communication.
 template <cost::cost_model M>
 step_bound step_bound_of(training_graph const& t, machine const& on, M const& model, objective_options o,
                          sharding_limits const& l, elimination_limits const& e = {},
