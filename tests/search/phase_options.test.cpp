@@ -40,12 +40,13 @@ TEST_CASE("shardings and stages get the problem's loss, optimizer and numbers") 
   CHECK(tensorpar::detail::stages_of(asked, o, on, s, 64, false).max_tensor == 4);
 }
 
-TEST_CASE("degrees: pipelines where 1F1B is asked for, no savings where memory is not saved, more of them with more effort") {
+TEST_CASE("degrees: pipelines unless 1F1B is not among the schedules asked for, no savings where memory is not saved, more of them with more effort") {
   search_options s;
   CHECK(tensorpar::detail::degrees_of({}, s, false).max_pipeline == 0);
   CHECK(tensorpar::detail::degrees_of({}, s, true).max_pipeline == 1);
   CHECK(tensorpar::detail::degrees_of({}, s, true).max_tensor == 1);
-  CHECK(tensorpar::detail::degrees_of({.effort = effort::quick}, s, false).max_pipeline == 1);
+  CHECK(tensorpar::detail::degrees_of({.effort = effort::quick}, s, false).max_pipeline == 0);
+  CHECK(tensorpar::detail::degrees_of({.effort = effort::quick, .schedules = std::vector<schedule_kind>{}}, s, false).max_pipeline == 1);
   CHECK(tensorpar::detail::degrees_of({.schedules = std::vector{schedule_kind::gpipe}}, s, false).max_pipeline == 1);
   CHECK(tensorpar::detail::degrees_of({.micro_batches = {2, 4}}, s, false).micro_batches == std::vector{2, 4});
   CHECK(tensorpar::detail::degrees_of({}, s, false).sharding.size() == 3);

@@ -199,6 +199,33 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
     }
 }
 
+TEST_CASE("a quick search has pipelines of equal stages where memory is short and links are slow, and none where no schedule is allowed") {
+  training_problem const asked{.graph = zoo::make("gpt3_1b3:layers=4,hidden=256,heads=4,wide=1024,seq=32,vocab=64", 1), .samples = 256,
+                               .optimizer = {optimizer_kind::adamw}};
+  machine const on = nodes(4, 2, 3e7, 16);
+  cost::analytical const model;
+  planned const quick = plan_training(asked, on, model, {.effort = effort::quick});
+  check_result(asked.graph, 256, on, quick);
+  CHECK(quick.plan.pipeline.stages.size() >= 4);
+  planned const flat = plan_training(asked, on, model, {.effort = effort::quick, .schedules = std::vector<schedule_kind>{}});
+  CHECK(flat.plan.pipeline.empty());
+  CHECK(quick.seconds() < 0.6 * flat.seconds());
+  if (test_effort::slow) return;
+  configurations<cost::analytical> all(asked, on, model);
+  int fit = 0;
+  for (int const tensor : {1, 2})                                          // as a user would configure them
+    for (i64 const samples : {4, 8})
+      for (recomputation const again : {recomputation::selective, recomputation::full}) {
+        configured_plan const x = all.plan_of({.data = 2 / tensor, .tensor = tensor, .pipeline = 4, .micro_batch = samples,
+                                               .recompute = again});
+        simulated_plan const s = search::simulated(x.graph, x.plan, asked, model);
+        if (s.infeasible) continue;
+        ++fit;
+        CHECK(quick.seconds() <= s.seconds * 1.01);                        // eight are simulated, those of least estimates
+      }
+  CHECK(fit > 0);
+}
+
 TEST_CASE("schedules: those that are asked for; else two, and none where the search is to be quick") {
   std::vector const two{schedule_kind::one_f_one_b, schedule_kind::zb_h1};
   CHECK(tensorpar::detail::schedules_of({}) == two);

@@ -145,6 +145,7 @@ template <cost::cost_model M> class plan_search {
     int offered = 0;
     for (search::ranked_config const& x :
          search::rank_configurations(all, asked_, model_, limits, fastest())) {
+      if (++offered > 2 && x.seconds >= fastest()) return;
       search::parallel_config const& g = x.config;
       tried_plan c{"degrees: " + search::text_of(g),
                    static_cast<int>(batch_ / g.data / g.micro_batch),
@@ -157,7 +158,6 @@ template <cost::cost_model M> class plan_search {
         search::configured_plan made = all.plan_of(g);
         offer(std::move(c), made.graph, std::move(made.plan));
       }
-      if (++offered == 2) return;
     }
   }
 
@@ -257,9 +257,8 @@ template <cost::cost_model M> class plan_search {
     search::detail::require_bound(given_);
     require_scratch(p.scratch, each_.scalar_bytes, here);
     if (batch_ < 1 || batch_ % axes_.own())
-      throw error(
-          "a batch of " + std::to_string(batch_) + " samples for a graph of " + std::to_string(axes_.own()),
-          here, "a multiple of the graph's batch");
+      throw error(std::to_string(batch_) + " samples for a graph of " + std::to_string(axes_.own()), here,
+                  "a multiple of the graph's batch");
     i64 const parts = batch_ / axes_.own();
     bool const several = parts > 1 && (o.micro_batches != std::vector{1} || !schedules_.empty());
     if (int const loss = given_.output(p.loss); loss >= 0)
@@ -277,13 +276,16 @@ template <cost::cost_model M> class plan_search {
   }
 
   planned run() {
+    std::vector<int> numbers = o_.micro_batches;
+    if (numbers.empty())
+      for (i64 k : divisors_in_a_row(batch_ / axes_.own()))
+        if (k <= max_micro_batches) numbers.push_back(static_cast<int>(k));
     if (on_.size() > 1) degrees(true);
     told_.begins("shardings");
-    for (int k : o_.micro_batches) shardings(k);
-    if (o_.micro_batches.empty())
-      for (i64 k : divisors_in_a_row(batch_ / axes_.own()))
-        if (k > max_micro_batches || !shardings(static_cast<int>(k))) break;
-    if (on_.size() > 1) degrees(false);
+    bool const all = !o_.micro_batches.empty();
+    bool more = shardings(numbers.front()) || all;
+    if (on_.size() > 1) degrees(false);                // a bar for more micro-batches, which take longer
+    for (std::size_t i = 1; i < numbers.size() && more; ++i) more = shardings(numbers[i]) || all;
     return pipelines();
   }
   /// Pipelines, and what was tried before.

@@ -11,8 +11,9 @@
 
 namespace tensorpar {
 
-/// - quick: shardings on all devices; seconds for billions of parameters on hundreds of devices.
-/// - normal: parts of the machine and pipelines too.
+/// - quick: shardings on all devices, and degrees of parallelism; seconds for hundreds of billions of
+///   parameters on thousands of devices.
+/// - normal: parts of the machine too, and pipelines whose stages are searched.
 /// - thorough: the same again after rewrite rules; no plan is slower than that of `normal`.
 enum class effort : int { quick, normal, thorough };
 
@@ -35,7 +36,7 @@ struct planning_options {
   tensorpar::effort effort = tensorpar::effort::normal;
   // of plans without stages: numbers that are tried; empty: 1 and, where memory is short, more
   std::vector<int> micro_batches = {};
-  // of pipelines; empty: no pipelines; nothing: 1F1B and ZB-H1, unless the effort is quick
+  // of pipelines; empty: no pipelines; nothing: 1F1B and ZB-H1, or with quick what degrees have
   std::optional<std::vector<search::schedule_kind>> schedules = {};
   int threads = 0;                       // 0: one per processor. The result is the same for any number
   planner_knobs knobs = {};

@@ -52,8 +52,8 @@ inline search::graph_stage_options stages_of(training_problem const& p, planning
 inline search::degree_limits degrees_of(planning_options const& o, search::search_options const& each,
                                         bool data_alone) {
   search::degree_limits r;
-  std::vector<search::schedule_kind> const some = schedules_of(o);
-  bool const staged = std::find(some.begin(), some.end(), search::schedule_kind::one_f_one_b) != some.end();
+  bool const staged = !o.schedules || std::find(o.schedules->begin(), o.schedules->end(),
+                                                search::schedule_kind::one_f_one_b) != o.schedules->end();
   r.max_tensor = data_alone ? 1 : o.knobs.max_tensor;
   r.max_pipeline = data_alone || !staged ? 1 : 0;
   r.micro_batches = o.micro_batches;

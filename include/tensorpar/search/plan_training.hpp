@@ -26,7 +26,7 @@ extern template planned fastest_plan(training_problem const&, machine const&, co
 ///    (`optimize`, search/intra/optimize.hpp), and once more for steps in which computing and communicating
 ///    overlap. More micro-batches are tried while nothing fits, or while the plan for fewer recomputes or
 ///    shards its weights, until a step gets longer or takes 1.3 times the best one known, and with
-///    `effort::quick` until something fits.
+///    `effort::quick` until something fits. Degrees come after the first number.
 /// 2. degrees: data, tensor and pipeline parallelism in the same degrees for all operators, as trainers are
 ///    configured, with ZeRO, recomputation and virtual stages (`rank_configurations`,
 ///    search/degrees/ranking.hpp). Those that may be faster than what is known, by estimates.

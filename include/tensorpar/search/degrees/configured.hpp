@@ -85,6 +85,14 @@ inline bool megatron_splits(char letter, op::work_kind work, char samples, bool 
   return tokens || letter != samples + 1;
 }
 
+/// Has any parameter an extent that so many devices can share?
+inline bool splits_weights(computation_graph const& g, int devices) {
+  for (graph_value const& x : g.values)
+    for (int i = 0; x.role == value_role::parameter && i < x.type.rank; ++i)
+      if (x.type.d[i].n % devices == 0) return true;
+  return false;
+}
+
 /// By operator the loop that one replica's devices split, '\0': all do the same. What moves least time by the
 /// search's objective. Nothing where an operator cannot be shared so.
 template <cost::cost_model M>
@@ -92,6 +100,7 @@ std::optional<std::string> tensor_loops(computation_graph const& one, machine co
                          training_problem const& asked, parallel_config const& c) {
   std::string r(one.nodes.size(), '\0');
   if (c.tensor == 1) return r;
+  if (!splits_weights(one, c.tensor)) return std::nullopt;
   training_graph const t = differentiate(one, {asked.loss, asked.optimizer, 1, asked.reduction});
   machine const part = detail::part_of(on, {0, c.tensor});
   choice_book<M> book(part, model, objective_options{c.tensor, asked.scalar_bytes(), 1});

@@ -30,6 +30,8 @@ struct degree_limits {
                                           ir::zero_stage::weights};
   std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
   int simulated = 32;                    // configurations at most, those of least estimates
+  // operators times micro-batches of a pipeline that is simulated; two such programs take some 2 GB
+  i64 max_placed = i64{1} << 17;
   int threads = 0;                       // 0: one per processor. The result is the same for any number
 };
 
@@ -125,6 +127,11 @@ template <cost::cost_model M> class degree_ranking {
                                     stepped * bytes(optimizer)) +
                                 in_flight * bytes(activations) + bytes(workspace)};
   }
+  /// Of a pipeline: as many as `simulated` unrolls.
+  bool too_large(parallel_config const& c) const {
+    i64 const unrolled = std::min(micro_batches(c), i64{2} * std::max(2, c.pipeline));
+    return c.pipeline > 1 && unrolled * asked_.graph.node_count() > o_.max_placed;
+  }
   /// Does this fit, which but for recomputation is that?
   static bool fits_as(ranked_config const& x, parallel_config that) {
     that.recompute = x.config.recompute;
@@ -178,7 +185,7 @@ template <cost::cost_model M> class degree_ranking {
           int const chunks = c.pipeline * c.virtual_stages;
           bool const whole = all_.layers() % chunks == 0 || (all_.layers() + 2) % chunks == 0;
           if (c.pipeline > 1 ? !whole || chunks > all_.layers() : c.virtual_stages > 1) continue;
-          if (c.virtual_stages > 1 && micro_batches(c) % c.pipeline) continue;
+          if (too_large(c) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
           savings(fewest);
         }
       }
