@@ -42,7 +42,8 @@ class command_line {
   }
   void model(CLI::App& a, bool required) {
     if (own_) return;
-    CLI::Option* const o = a.add_option("--model", s_.model, "NAME or NAME:key=value,... of the zoo");
+    CLI::Option* const o = a.add_option("--model", s_.model,
+                                        "NAME or NAME:key=value,... of the zoo; any other name lists them");
     if (required) o->required();
   }
   void page(CLI::App& a) {

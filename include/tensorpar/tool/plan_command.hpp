@@ -81,10 +81,13 @@ inline void tell_tried(planned const& found, settings const& s, console const& i
 }
 
 inline void write_page(outcome const& x, settings const& s, std::vector<report::rival> rivals) {
+  // [quoted: page]
   report::page_notes notes = notes_of(x, s);
   notes.rivals = std::move(rivals);
-  core::write_whole_file(
-      s.html, report::html_report(x.step.graph, x.step.plan, x.step.program, x.time, {}, {}, notes));
+  planned_step const& step = x.step;
+  std::string const page = report::html_report(step.graph, step.plan, step.program, x.time, {}, {}, notes);
+  core::write_whole_file(s.html, page);
+  // [end]
 }
 
 /// The same plan on a machine that differs in links, memory or rates.
