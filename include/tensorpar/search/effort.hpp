@@ -11,8 +11,8 @@
 
 namespace tensorpar {
 
-/// - quick: shardings on all devices, and degrees of parallelism; seconds for hundreds of billions of
-///   parameters on thousands of devices.
+/// - quick: shardings on all devices, and degrees of parallelism; seconds on hundreds of devices, up to
+///   minutes for hundreds of billions of parameters on thousands.
 /// - normal: parts of the machine too, and pipelines whose stages are searched.
 /// - thorough: the same again after rewrite rules; no plan is slower than that of `normal`.
 enum class effort : int { quick, normal, thorough };

@@ -146,3 +146,21 @@ TEST_CASE("what a cost model throws reaches the caller, whichever question it is
   }
   CHECK(thrown > 30);
 }
+
+TEST_CASE("pipelines of more operators times micro-batches than may be placed are not simulated") {
+  training_problem const asked = gpt(4, 16);
+  machine const on = nodes(2, 2, 1e8, i64{1} << 30);
+  cost::analytical const model;
+  configurations<cost::analytical> all(asked, on, model);
+  auto const staged = [&](i64 max_placed) {
+    degree_limits limits;
+    limits.simulated = 1000;
+    limits.max_placed = max_placed;
+    int most = 1;
+    for (ranked_config const& x : rank_configurations(all, asked, model, limits)) most = std::max(most, x.config.pipeline);
+    return most;
+  };
+  i64 const n = asked.graph.node_count();
+  CHECK(staged(4 * n - 1) == 1);                     // 2 stages have 4 micro-batches unrolled, where there are as many
+  CHECK(staged(i64{1} << 17) == 4);
+}

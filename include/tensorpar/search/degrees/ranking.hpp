@@ -312,8 +312,8 @@ template <cost::cost_model M> class degree_ranking {
 
 /// Configurations whose steps were simulated: those that fit first, the fastest before others; then by what
 /// they lack. Estimates decide which are simulated: none whose estimate is 5 % above `bar` seconds or the
-/// fastest found. Empty: none divides, or none is below `bar`. Deterministic.
-/// O(limits.simulated * unrolling).
+/// fastest found, and no pipeline of more than `max_placed` operators. Empty: none divides, or none is below
+/// `bar`. Deterministic. O(limits.simulated * unrolling).
 template <cost::cost_model M>
 std::vector<ranked_config> rank_configurations(configurations<M>& all, training_problem const& asked,
                                                M const& model, degree_limits const& limits = {},
