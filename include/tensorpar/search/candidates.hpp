@@ -257,8 +257,8 @@ template <cost::cost_model M> class plan_search {
     search::detail::require_bound(given_);
     require_scratch(p.scratch, each_.scalar_bytes, here);
     if (batch_ < 1 || batch_ % axes_.own())
-      throw error(std::to_string(batch_) + " samples for a graph of " + std::to_string(axes_.own()), here,
-                  "a multiple of the graph's batch");
+      throw error("a batch of " + std::to_string(batch_) + " samples for a graph of " +
+                  std::to_string(axes_.own()), here, "a multiple of the graph's batch");
     i64 const parts = batch_ / axes_.own();
     bool const several = parts > 1 && (o.micro_batches != std::vector{1} || !schedules_.empty());
     if (int const loss = given_.output(p.loss); loss >= 0)
