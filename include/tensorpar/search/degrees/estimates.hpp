@@ -1,0 +1,231 @@
+// tensorpar/search/degrees/estimates.hpp - about how long a step of a configuration takes, and how many bytes
+#pragma once
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tensorpar/core/index.hpp>
+#include <tensorpar/core/infinity.hpp>
+#include <tensorpar/cost/ask.hpp>
+#include <tensorpar/program/memory_by_kind.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/degrees/configured.hpp>
+#include <tensorpar/search/intra/machine_parts.hpp>
+#include <tensorpar/simulate/engine.hpp>
+#include <tuple>
+#include <vector>
+
+namespace tensorpar::search {
+
+/// Which configurations are looked at.
+struct degree_limits {
+  // devices of tensor parallelism: 0, as many as the innermost links join; of pipelines: 0, as many as there
+  // are repeated layers
+  int max_tensor = 0, max_pipeline = 0;
+  int max_virtual_stages = 8;
+  i64 max_micro_batch = 0;               // times the graph's own batch; 0: as memory allows
+  std::vector<int> micro_batches = {};   // without a pipeline: numbers that are allowed; empty: any
+  std::vector<ir::zero_stage> sharding = {ir::zero_stage::none, ir::zero_stage::updates,
+                                          ir::zero_stage::weights};
+  std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
+  int simulated = 32;                    // configurations at most, those of least estimates
+  // operators times micro-batches of a pipeline that is simulated; two such programs take some 2 GB
+  i64 max_placed = i64{1} << 17;
+  int threads = 0;                       // 0: one per processor. The result is the same for any number
+};
+
+namespace detail {
+
+/// One replica's devices with one micro-batch after another, without a pipeline: what estimates are made of.
+struct replica_step {
+  double seconds = 0;                    // of one more micro-batch
+  passes::memory_by_kind memory;         // of the fullest device
+};
+struct estimated_config {
+  parallel_config config;
+  double seconds = 0, bytes = 0;         // at least, but for what prefetch hides
+  double exposed = 0;                    // seconds of sums of gradients that no computing covers
+  double expected = 0;                   // seconds, by how others of its kind differ from their estimates
+};
+
+/// Estimates of a problem's configurations, from one replica of each kind.
+template <cost::cost_model M> class degree_estimates {
+  configurations<M>& all_;
+  training_problem const& asked_;
+  M const& model_;
+  degree_limits const& o_;
+  std::map<std::tuple<int, i64, recomputation>, std::optional<replica_step>> replicas_;
+
+  /// Nothing where there is no such step.
+  std::optional<replica_step> const& replica(parallel_config c) {
+    auto const [at, made] = replicas_.insert({{c.tensor, c.micro_batch, c.recompute}, std::nullopt});
+    if (!made) return at->second;
+    c.data = c.pipeline = c.virtual_stages = 1;
+    c.sharding = ir::zero_stage::none;
+    c.prefetch = 0;
+    machine const on = part_of(all_.on(), {0, c.tensor});
+    std::optional<planned_step> const two = step(c, on, 2 * c.micro_batch);
+    if (!two) return at->second;
+    replica_step r;
+    std::array<double, 2> passed{};                            // when each micro-batch is through both passes
+    for (span const& x : simulate(two->program, on, model_, {true, false}).spans) {
+      task const& t = two->program.tasks[idx(x.task)];
+      if (two->graph.graph.node(t.node).phase == step_phase::update) continue;
+      double& end = passed[idx(t.micro_batch)];
+      end = std::max(end, x.end);
+    }
+    r.seconds = passed[1] - passed[0];
+    for (passes::memory_by_kind const& m : passes::memory_of(*two))
+      if (m.together() > r.memory.together()) r.memory = m;
+    at->second = r;
+    return at->second;
+  }
+  /// Of sums over the replicas of gradients of so many bytes on each device: what takes longer than the
+  /// backward passes that follow, two thirds of so many seconds.
+  double exposed_sums(parallel_config const& c, double bytes, double seconds) const {
+    i64 const each = asked_.scalar_bytes(), devices = i64{c.data} * c.tensor;
+    shape const part{dim(std::max(i64{1}, static_cast<i64>(bytes) / each))};
+    auto const over = [&](ir::part_kind k) {
+      return ir::canonical({0, {{k, -1, c.data, c.tensor}, {ir::part_kind::replicate, -1, c.tensor, 1}}});
+    };
+    ir::layout const own = over(ir::part_kind::partial), all = over(ir::part_kind::replicate);
+    double r = 0;
+    if (c.data > 1 && devices <= all_.on().size())
+      for (ir::reshard_step const& x : ir::reshard(own, all, part))
+        r += cost::detail::ask(model_, cost::reshard_query{x, part, each, all_.on()});
+    return std::max(0.0, r - seconds * 2 / 3);
+  }
+  /// Computing and what no other micro-batch hides, in equal stages, with the pipeline's fill. Weights,
+  /// gradients and optimizer's state in equal parts, and the activations of as many micro-batches as a group
+  /// has in flight.
+  std::optional<estimated_config> estimate(parallel_config const& c) {
+    std::optional<replica_step> const& one = replica(c);
+    if (!one) return std::nullopt;
+    using enum passes::memory_kind;
+    double const m = static_cast<double>(micro_batches(c)), stages = c.pipeline, chunks = c.virtual_stages,
+                 part = 1 / stages, copies = c.data;
+    auto const bytes = [&](passes::memory_kind k) { return static_cast<double>(one->memory[k]); };
+    double const kept = c.sharding == ir::zero_stage::weights   ? 1 / copies
+                        : c.sharding == ir::zero_stage::updates ? 1 + 1 / copies
+                                                                : 1,
+                 stepped = c.sharding == ir::zero_stage::none ? 1 : 1 / copies;
+    double const sums = m > 1 ? 1 : 0;                 // of one micro-batch, a gradient goes as it comes
+    double in_flight = std::min(m, stages) * part;
+    if (chunks > 1) in_flight *= 1 + (stages - 1) / (stages * chunks);
+    // interleaved, chunks end one after another, each with as many micro-batches as there are stages
+    double const last = 1 + (chunks - 1) / chunks * (stages - 1);
+    return estimated_config{c, one->seconds * part * (m + (stages - 1) / chunks),
+                            part * (kept * bytes(weights) + std::min(1.0, kept) * sums * bytes(gradients) +
+                                    stepped * bytes(optimizer)) +
+                                in_flight * bytes(activations) + bytes(workspace),
+                            exposed_sums(c, part * bytes(gradients), one->seconds * part * last)};
+  }
+  /// Of a pipeline: as many as `simulated` unrolls.
+  bool too_large(parallel_config const& c) const {
+    i64 const unrolled = std::min(micro_batches(c), i64{2} * std::max(2, c.pipeline));
+    return c.pipeline > 1 && unrolled * asked_.graph.node_count() > o_.max_placed;
+  }
+  bool allowed(i64 number) const {
+    std::vector<int> const& some = o_.micro_batches;
+    return some.empty() || std::find(some.begin(), some.end(), number) != some.end();
+  }
+  /// Powers of two that divide a replica's samples, and what powers of two divide them into; ascending.
+  static std::vector<i64> sizes_of_micro_batches(i64 samples) {
+    std::vector<i64> r;
+    for (i64 m = 1; m <= samples && samples % m == 0; m *= 2) {
+      r.push_back(m);
+      r.push_back(samples / m);
+    }
+    std::sort(r.begin(), r.end());
+    r.erase(std::unique(r.begin(), r.end()), r.end());
+    return r;
+  }
+
+ public:
+  static constexpr double margin = 0.95;                       // prefetch hides some of what estimates count
+
+  degree_estimates(configurations<M>& all, training_problem const& asked, M const& model,
+                   degree_limits const& o)
+      : all_(all), asked_(asked), model_(model), o_(o) {}
+
+  /// Nothing where operators cannot be split so, or samples not cut so. What a cost model throws goes on:
+  /// `tensor_loops` asks it before.
+  std::optional<planned_step> step(parallel_config const& c, machine const& on, i64 samples) {
+    if (!all_.tensor_loops(c)) return std::nullopt;
+    try {
+      configured_plan const x = all_.plan_of(c, on, samples);
+      return step_to_simulate(x.graph, x.plan, asked_.loss, asked_.scratch);
+    } catch (error const&) { return std::nullopt; }
+  }
+  /// Bytes that estimates may reach: they are within a tenth of what is.
+  double room() const {
+    double most = 0;
+    for (i64 b : all_.on().memories()) most = std::max(most, static_cast<double>(b));
+    return most > 0 ? 1.1 * most : infinity;
+  }
+  i64 micro_batches(parallel_config const& c) const { return all_.samples() / c.data / c.micro_batch; }
+
+  /// All that divide and may be faster than `bar`, by estimated seconds.
+  std::vector<estimated_config> faster_than(double bar) {
+    std::vector<estimated_config> r;
+    int const devices = all_.on().size();
+    i64 const parts = all_.samples() / all_.own(), most = o_.max_micro_batch > 0 ? o_.max_micro_batch : parts;
+    int const inner = all_.on().links.empty() ? 1 : static_cast<int>(all_.on().links.front().group),
+              max_tensor = o_.max_tensor > 0 ? o_.max_tensor : inner,
+              max_stages = o_.max_pipeline > 0 ? o_.max_pipeline : std::max(1, all_.layers());
+    auto const each = [](int n, int limit, auto const& f) {
+      for (int k = 1; k <= std::min(n, limit); ++k) if (n % k == 0) f(k);
+    };
+    parallel_config c;
+    auto const savings = [&](double& fewest) {
+      c.recompute = recomputation::none;
+      c.sharding = ir::zero_stage::none;
+      c.prefetch = 2;
+      auto const kept = estimate(c);
+      if (!kept) return;
+      bool const slow = margin * kept->seconds >= bar;         // what recomputes is slower
+      fewest = std::min(fewest, slow ? kept->bytes / 20 : infinity);
+      for (recomputation const again : o_.recompute)
+        for (ir::zero_stage const shared : o_.sharding) {
+          if (slow || (shared != ir::zero_stage::none && c.data == 1)) continue;
+          if (shared == ir::zero_stage::weights && c.pipeline > 1) continue;
+          c.recompute = again;
+          c.sharding = shared;
+          auto const e = estimate(c);
+          if (!e) continue;
+          fewest = std::min(fewest, e->bytes);
+          if (margin * e->seconds < bar) r.push_back(*e);
+        }
+    };
+    auto const sizes = [&] {
+      double fewest = 0;                                       // bytes of the size before, at least
+      for (i64 m : sizes_of_micro_batches(parts / c.data)) {
+        if (m > most || parts % c.data || fewest >= 2 * room()) break;
+        c.micro_batch = m * all_.own();
+        fewest = 0;
+        if (c.pipeline == 1 && !allowed(micro_batches(c))) continue;
+        fewest = infinity;
+        for (c.virtual_stages = 1; c.virtual_stages <= o_.max_virtual_stages; ++c.virtual_stages) {
+          int const chunks = c.pipeline * c.virtual_stages;
+          bool const whole = all_.layers() % chunks == 0 || (all_.layers() + 2) % chunks == 0;
+          if (c.pipeline > 1 ? !whole || chunks > all_.layers() : c.virtual_stages > 1) continue;
+          if (too_large(c) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
+          savings(fewest);
+        }
+      }
+    };
+    each(devices, max_tensor, [&](int tensor) {
+      each(devices / tensor, max_stages, [&](int stages) {
+        c.tensor = tensor;
+        c.pipeline = stages;
+        c.data = devices / tensor / stages;
+        sizes();
+      });
+    });
+    return r;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace tensorpar::search
