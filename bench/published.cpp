@@ -139,7 +139,14 @@ computation_graph model_of(row const& r) {
        ",vocab=" + r.at("vocab") + ",seq=" + r.at("seq");
   return zoo::make(s, 1);
 }
-bool unknown(std::string const& cell) { return cell.empty() || cell == "?" || has(cell, "not stated") || has(cell, "see recipe"); }
+bool unknown(std::string const& cell) {
+  return cell.empty() || cell == "?" || has(cell, "not stated") || has(cell, "see recipe") || has(cell, "default of the program");
+}
+/// May recomputation be of some layers, all of each? So trainers with FSDP mean "selective" unless they say that it is of operators.
+bool by_layers(row const& r) {
+  std::string const& again = r.at("recompute");
+  return has(r.at("shard"), "FSDP") && has(again, "selective") && !has(again, "op") && !has(again, "attention");
+}
 /// Degrees and micro-batches, with the stages of sharing and the recomputation that the row says, or any that it may mean, those that save
 /// least first.
 std::vector<search::parallel_config> configs_of(row const& r, i64 micro_batch, int virtual_stages) {
@@ -156,7 +163,8 @@ std::vector<search::parallel_config> configs_of(row const& r, i64 micro_batch, i
   else if (unknown(shard) && c.data > 1) shared.push_back(ir::zero_stage::updates);
   // not none: fused kernels keep what they read, not what lies between
   std::vector<search::recomputation> recomputed{search::recomputation::selective};
-  if (has(again, "full") || has(again, "block")) recomputed = {search::recomputation::full};
+  if (has(again, "full") || has(again, "block") || has(again, "every other layer")) recomputed = {search::recomputation::full};
+  if (has(again, "every other layer")) c.recompute_layers = static_cast<int>(whole(r.at("layers"), 2)) / 2 / c.pipeline / c.virtual_stages;
   else if (unknown(again)) recomputed.push_back(search::recomputation::full);
   std::vector<search::parallel_config> all;
   for (search::recomputation x : recomputed)
@@ -281,6 +289,18 @@ void run(row const& r, std::vector<double>& errors, settings s) {
         best = x;
         chosen = c;
       }
+  bool const in_layers = best && best->lacks > 0 && by_layers(r);              // in as few as fit
+  for (int lacking = 0, fitting = static_cast<int>(whole(r.at("layers"), 1)); in_layers && fitting - lacking > 1;) {
+    search::parallel_config c = chosen;
+    c.recompute = search::recomputation::full;
+    c.recompute_layers = (lacking + fitting) / 2;
+    prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * c.micro_batch));
+    (x.lacks > 0 ? lacking : fitting) = c.recompute_layers;
+    if (x.lacks > 0 ? best->lacks > 0 && x.lacks < best->lacks : best->lacks > 0 || x.seconds < best->seconds) {
+      best = x;
+      chosen = c;
+    }
+  }
   if (!best) {
     std::printf("row %s: left out, its batch of %lld does not divide\n", name.c_str(), static_cast<long long>(batch));
     return;
