@@ -8,10 +8,11 @@ using namespace tensorpar;
 
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {
   std::set<std::string> seen, split;
-  int tried = 0;
+  int tried = 0, overwriting = 0;
   tests::each_call<compute::eigen<prime_field>>([&](op::any_op const& o, auto const& x, exec::step_state const& state) {
     int const n = tests::check_splits<compute::eigen<prime_field>>(o, x, state, 0);
     tests::check_deterministic<compute::eigen<prime_field>>(o, x, state);
+    overwriting += tests::check_overwriting<compute::eigen<prime_field>>(o, x, state);
     seen.insert(std::string(o.op->name));
     if (n) split.insert(std::string(o.op->name));
     tried += n;
@@ -21,12 +22,14 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
   all.erase("clip_factor");                                    // scalars have no loop
   for (std::string const& name : all) CHECK_MESSAGE(split.count(name), (name + " was never split"));
   CHECK(tried > 500);
+  CHECK(overwriting >= 2);
 }
 
 TEST_CASE("over double the parts of every split make the whole up to rounding") {
   tests::each_call<compute::eigen<double>>([&](op::any_op const& o, auto const& x, exec::step_state const& state) {
     tests::check_splits<compute::eigen<double>>(o, x, state, 1e-12);
     tests::check_deterministic<compute::eigen<double>>(o, x, state);
+    tests::check_overwriting<compute::eigen<double>>(o, x, state);
   });
 }
 

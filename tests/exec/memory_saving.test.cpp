@@ -114,3 +114,29 @@ TEST_CASE("replicas whose number divides no extent share updates and weights as 
         CHECK(shared > 3);
       }
 }
+
+TEST_CASE("a step whose results lie over their operands is to the bit that of the same step where they lie elsewhere") {
+  std::mt19937 draw(12);
+  int over = 0;
+  for (int i = 0; i < test_effort::cases(24); ++i) {
+    CAPTURE(i);
+    computation_graph const g = i % 2 ? small_transformer() : residual_mlp();
+    plan p = random_plan(g, 1 + i % 4, draw);
+    p.scalar_bytes = 8;
+    p.micro_batches = 1 + i % 3;
+    training_options o;
+    o.micro_batches = p.micro_batches;
+    training_graph const t = differentiate(g, o);
+    planned_step const there = tensorpar::passes::memory_pass(t, p);
+    program const q = unroll(there.graph, there.plan, {&compute::eigen<double>::workspace});
+    program elsewhere = q;
+    for (buffer& b : elsewhere.buffers) {
+      over += b.in_place_of >= 0;
+      b.in_place_of = -1;
+    }
+    tensorpar::passes::assign_offsets(elsewhere, p.cluster.size());
+    executor_of<double> a(planned_step{there.graph, there.plan, q}), b(planned_step{there.graph, there.plan, elsewhere});
+    CHECK(train(a, 2) == train(b, 2));
+  }
+  CHECK(over >= test_effort::cases(12));
+}

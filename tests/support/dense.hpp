@@ -90,12 +90,14 @@ template <class Scalar> std::vector<shape> infer_all(op::any_op const& o, std::v
   return {r.out, r.out + r.n};
 }
 
-/// Runs the policy's kernel on these blocks, results starting as rubbish and workspace of just the size asked for.
+/// Runs the policy's kernel on these blocks, results starting as rubbish and workspace of just the size asked for. `over`: an operand in
+/// whose bytes the first result is left; -1: none.
 template <exec::compute_policy Policy>
 std::vector<dense<typename Policy::scalar_type>> run_blocks(op::any_op const& o,
                                                             std::vector<dense<typename Policy::scalar_type>> const& operands,
                                                             std::vector<op::tensor_block> const& results,
-                                                                exec::step_state const& state = {}, bool first_share = true) {
+                                                                exec::step_state const& state = {}, bool first_share = true,
+                                                            int over = -1) {
   using scalar = typename Policy::scalar_type;
   std::vector<dense<scalar>> out;
   std::vector<void const*> in_pointers;
@@ -106,6 +108,10 @@ std::vector<dense<typename Policy::scalar_type>> run_blocks(op::any_op const& o,
     out.push_back(make_dense<scalar>(b));
     for (scalar& x : out.back().real) x = scalar(77);
     for (std::int32_t& x : out.back().index) x = 77;
+  }
+  if (over >= 0) {
+    out[0].real = operands[static_cast<std::size_t>(over)].real;
+    in_pointers[static_cast<std::size_t>(over)] = out[0].data();
   }
   for (auto& x : out) out_pointers.push_back(x.data());
   std::vector<shape> const in_types = types_of(operands), out_types = types_of(out);

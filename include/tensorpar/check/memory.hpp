@@ -14,11 +14,13 @@ namespace tensorpar::detail::check {
 /// What starts here is aligned for every scalar and vector unit.
 inline constexpr i64 alignment = 64;
 
-/// Does the task add to what lies in buffer `from`, element by element, and leave the sum in buffer `to`,
-/// which may have the same bytes?
-inline bool adds_in_place(task const& t, int from, int to) {
+/// May the task leave its result in buffer `to` over what lies in buffer `from`: as it adds to that, element
+/// by element, or as its operator says?
+inline bool writes_over(task const& t, int from, int to) {
   if (!t.op.op || t.out.empty() || t.out[0] != to || std::count(t.in.begin(), t.in.end(), from) != 1)
     return false;
+  int const k = t.op.op->overwrites;
+  if (k >= 0 && idx(k) < t.in.size() && t.in[idx(k)] == from) return true;
   if (t.op.is<tensorpar::add>()) return t.in.size() == 2 && t.in[0] == from && t.out.size() == 1;
   bool const plus = (t.op.is<op::linear_with>() && t.op.as<op::linear_with>().plus) ||
                     (t.op.is<op::contraction_with>() && t.op.as<op::contraction_with>().plus) ||
@@ -98,17 +100,18 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
                label(g, q, now) + " has a workspace that is not on all of its devices"});
   }
   int const end = static_cast<int>(q.tasks.size()) - 1, buffers = static_cast<int>(q.buffers.size());
-  // who takes over another's bytes may share them in one task: the one that reads the other last and adds to
-  // it where it lies
+  // who takes over another's bytes may share them in one task: the one that reads the other last and writes
+  // over it
   for (int b = 0; b < buffers && !out.full(); ++b) {
     buffer const& x = q.buffers[idx(b)];
     if (x.in_place_of < 0) continue;
     buffer const& y = q.buffers[idx(x.in_place_of)];
     task const& t = q.tasks[idx(x.first)];
-    if (y.last != x.first || y.offset != x.offset || !adds_in_place(t, x.in_place_of, b))
+    if (y.last != x.first || y.offset != x.offset || y.bytes < x.bytes || y.persistent ||
+        !writes_over(t, x.in_place_of, b))
       out.add({fault::overlap, x.first, b, -1, -1,
                sentence("buffer ", b, " takes over the bytes of buffer ", x.in_place_of,
-                        " in a task that does not add to it in place")});
+                        " in a task that does not write over it")});
   }
   std::vector<std::vector<stay>> held(q.arena.size());
   std::vector<core::hasher> content(q.arena.size());
@@ -128,7 +131,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
         out.add({fault::arena, -1, b, d, -1,
                  sentence("buffer ", b, " has ", x.bytes, " bytes at byte ", at, ", the arena of device ", d,
                           " has ", room)});
-      if (!x.bytes) continue;
+      if (!x.bytes || begins(x) > x.last) continue;             // none, or never its own: nobody reads it
       held[idx(d)].push_back({b, at});
       content[idx(d)].add(life + static_cast<u64>(at));
     }

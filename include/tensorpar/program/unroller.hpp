@@ -13,6 +13,7 @@
 #include <tensorpar/program/arena.hpp>
 #include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/program/operator_order.hpp>
+#include <tensorpar/program/overwritten.hpp>
 #include <tensorpar/program/passes/pipeline_pass.hpp>
 #include <tensorpar/program/step_meshes.hpp>
 #include <tensorpar/program/unrollable.hpp>
@@ -68,18 +69,16 @@ class unroller : step_meshes {
   }
   /// Lifetimes to the end of the step, and offsets.
   void finish(bool updates) {
-    // halves of exchanges may be apart
-    int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);
-    for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
-    // still read
-    for (buffer& b : out.buffers)
-      if (b.in_place_of >= 0 && at(b.in_place_of).last > b.first) b.in_place_of = -1;
+    int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);  // halves apart
     std::vector<char> kept(g_.values.size(), 0);
     if (updates) for (int x : t_.losses) kept[idx(x)] = 2;
     if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[idx(norm)] = 3;
     for (graph_port const& o : g_.outputs) kept[idx(o.value)] |= updates ? 1 : 3;
     for (buffer& b : out.buffers)
-      if (b.value >= 0 && !b.persistent && kept[idx(b.value)] == 3) b.last = end;
+      if (b.persistent) b.first = 0, b.last = end;
+      else if (b.value >= 0 && kept[idx(b.value)] == 3) b.last = end;
+    for (buffer& b : out.buffers)                       // what is read again is left as it is
+      if (b.in_place_of >= 0 && at(b.in_place_of).last > b.first) b.in_place_of = -1;
     assign_offsets(out, plan_.cluster.size());
   }
 
@@ -291,6 +290,7 @@ class unroller : step_meshes {
                                        {res.data(), static_cast<int>(res.size())});
         scalars > 0)
       t.workspace = add_buffer(-1, shape{dim(scalars)}, mesh_layout(t.mesh), false);
+    if (int const x = overwritten(g_, out, t); x >= 0) at(t.out[0]).in_place_of = x;
     append(std::move(t));
     part_with(v);
     for (auto const& [b, home] : elsewhere)

@@ -12,6 +12,20 @@ void check_deterministic(tensorpar::op::any_op const& o, std::vector<dense<typen
   CHECK(run_whole<Policy>(o, operands, state) == run_whole<Policy>(o, operands, state));
 }
 
+/// A result over the operand that it may be written over is what it is elsewhere. Does the operator have one?
+template <tensorpar::exec::compute_policy Policy>
+bool check_overwriting(tensorpar::op::any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands,
+                       tensorpar::exec::step_state const& state) {
+  int const k = o.op->overwrites;
+  if (k < 0) return false;
+  std::vector<tensorpar::op::tensor_block> results;
+  for (shape const& s : infer_all(o, operands)) results.push_back(whole(s));
+  REQUIRE(results[0].local_shape() == operands[static_cast<std::size_t>(k)].block.local_shape());
+  CHECK_MESSAGE(run_blocks<Policy>(o, operands, results, state, true, k) == run_whole<Policy>(o, operands, state),
+                (tensorpar::op::spell(o) + " differs where it overwrites operand " + std::to_string(k)));
+  return true;
+}
+
 /// Runs all parts of a split and puts the results together: laid side by side where the result has the loop, else added.
 template <tensorpar::exec::compute_policy Policy>
 std::vector<dense<typename Policy::scalar_type>> run_split(tensorpar::op::any_op const& o, tensorpar::ir::node_loop const& l, int parts,

@@ -10,6 +10,7 @@ inline double distance(float a, float b) { return std::fabs(static_cast<double>(
 /// Every call by both policies, over one scalar. Reports what is further off than the tolerance; equal calls give equal bits.
 template <tensorpar::exec::compute_policy Policy, tensorpar::exec::compute_policy Reference> void check_agreement(double tolerance) {
   std::set<std::string> seen;
+  int overwriting = 0;
   each_call<Reference>([&](tensorpar::op::any_op const& o, auto const& operands, tensorpar::exec::step_state const& state) {
     auto const want = run_whole<Reference>(o, operands, state), got = run_whole<Policy>(o, operands, state);
     REQUIRE(got.size() == want.size());
@@ -24,9 +25,11 @@ template <tensorpar::exec::compute_policy Policy, tensorpar::exec::compute_polic
     }
     CHECK_MESSAGE(worst <= tolerance, (tensorpar::op::spell(o) + " is off by " + std::to_string(worst)));
     CHECK_MESSAGE(run_whole<Policy>(o, operands, state) == got, (tensorpar::op::spell(o) + " is not deterministic"));
+    overwriting += check_overwriting<Policy>(o, operands, state);
     seen.insert(std::string(o.op->name));
   });
   CHECK(seen == names_of_all());
+  CHECK(overwriting >= 2);
 }
 
 /// A table's gradient from more indices than any kernel takes at once, with few rows that are named much more often than others; of all of

@@ -26,7 +26,8 @@ struct step_arguments {
 
 /// One operator on one device. Real tensors point to the policy's scalar, integer tensors to std::int32_t.
 /// Buffers do not overlap, except that an update's results are its operands (in place), `add` may write its
-/// first operand, and a fused operator with a sum the operand that it adds (op/kinds/fused.hpp).
+/// first operand, a fused operator with a sum the operand that it adds (op/kinds/fused.hpp), and one with
+/// `overwrites` that operand (op/core/concepts.hpp).
 struct kernel_call {
   op::any_op const* op = nullptr;
   int inputs = 0, outputs = 0;

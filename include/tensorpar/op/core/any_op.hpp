@@ -46,6 +46,8 @@ struct op_info {
   bool sums_wide;
   // bit k: operand k is f32 beside bf16 ones
   unsigned wide_operands;
+  // operand whose bytes the first result may take, once nothing else reads them; -1: none
+  int overwrites;
   // of an operator and a function in one: both; else nullptr
   op_info const *first, *then;
   work_kind work = work_kind::other;
@@ -171,7 +173,8 @@ template <class Op> struct erased {
               &no_indices,     nullptr,
               type_hash<Op>(), false,
               false,           0,
-              nullptr,         nullptr};
+              -1,              nullptr,
+              nullptr};
     if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
     else { r.fixed = true; r.notation = &fixed<Op>::pattern; }
     if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) {
@@ -183,6 +186,7 @@ template <class Op> struct erased {
     if constexpr (differentiable<Op>) r.derive = &derive;
     if constexpr (requires { Op::sums_wide; }) r.sums_wide = Op::sums_wide;
     if constexpr (requires { Op::wide_operands; }) r.wide_operands = Op::wide_operands;
+    if constexpr (requires { Op::overwrites; }) r.overwrites = Op::overwrites;
     if constexpr (requires { Op::work; }) r.work = Op::work;
     if constexpr (requires { typename Op::first; typename Op::then; }) {
       r.first = of<typename Op::first>();

@@ -39,6 +39,8 @@ concept has_notation = requires { { Op::notation } -> std::convertible_to<std::s
 ///  - `o.weights(in)`                 parameters that the operator brings along, at most 4
 ///  - `o.flops(in, out)`              default: one operation per point, two if a loop is reduced
 ///  - `Op::work`                      what its time goes into (`work_kind`, default other), for cost models
+///  - `Op::overwrites`                an operand: once nothing else reads it, and where the first result has
+///    its type and layout, kernels leave that result in its bytes
 ///  - `o.units(letter, in)`           a loop may be split into divisors of this many parts (default, or 0: of
 ///    all its extents)
 ///  - `o.index_extent(k, in)`        operand k (in: all of them, weights too) holds indices from 0 to below

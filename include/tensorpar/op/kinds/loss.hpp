@@ -13,6 +13,7 @@ enum class loss_reduction : int { as_graph, mean, sum };
 struct cross_entropy_grad {
   static constexpr auto name = "cross_entropy_grad";
   static constexpr unsigned wide_operands = 1;
+  static constexpr int overwrites = 1;
   static constexpr auto notation = ", ...E, ... -> ...E";
   static constexpr int arity = 3;
   constexpr op::inference infer(shapes in) const { return in[1]; }
@@ -45,6 +46,7 @@ struct cross_entropy {
 struct mean_squared_error_grad {
   static constexpr auto name = "mean_squared_error_grad";
   static constexpr unsigned wide_operands = 1;
+  static constexpr int overwrites = 1;
   static constexpr auto notation = ", ..., ... -> ...";
   static constexpr int arity = 3;
   constexpr op::inference infer(shapes in) const { return in[1]; }

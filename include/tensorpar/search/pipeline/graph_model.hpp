@@ -242,7 +242,7 @@ template <class C> class graph_stages {
           if (u == v) b.result += made;
           else if (node(u).phase == step_phase::backward && for_weights_[idx(u)])
             b.fresh = std::max(b.fresh, made);
-          else if (node(u).phase == step_phase::backward && !node(u).op.template is<add>())
+          else if (node(u).phase == step_phase::backward && !detail::takes_place(t_, u))
             b.gradients += made;
         }
       }

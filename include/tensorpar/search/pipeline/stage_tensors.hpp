@@ -1,9 +1,11 @@
 // tensorpar/search/pipeline/stage_tensors.hpp - what operators of a training step pass on, what they keep,
 // and which serve weights alone
 #pragma once
+#include <algorithm>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/search/pipeline/batch_axes.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <utility>
@@ -26,6 +28,21 @@ inline std::vector<char> serving_weights(training_graph const& t) {
         if (reader.phase == step_phase::backward && another) serves[idx(u)] = 0;
       }
   return serves;
+}
+
+/// Does a backward node leave its result in an operand's place: a sum, or one that overwrites an operand that
+/// no later node reads? O(operands) where it may.
+inline bool takes_place(training_graph const& t, int u) {
+  graph_node const& n = t.graph.node(u);
+  int const k = n.op.op->overwrites;
+  if (k < 0) return n.op.is<add>();
+  value_id const x = n.in[idx(k)];
+  bool read = t.graph.value(x).producer < 0;
+  for (int w = u + 1; w < t.graph.node_count() && !read; ++w) {
+    auto const& in = t.graph.node(w).in;
+    read = std::find(in.begin(), in.end(), x) != in.end();
+  }
+  return !read;
 }
 
 /// Tensors that forward operators read of one another, and by operator the bytes per sample that the backward
