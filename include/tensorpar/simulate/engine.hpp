@@ -247,7 +247,7 @@ class simulator {
     if (share <= 0 || share >= 1 || !use_.overlap) return 0;
     simulation::busy_times talks(begin_.data() + each_ * device + 1, each_ - 1, start);
     double now = start, left = seconds, longer = 0;              // left at full speed
-    for (simulation::lane_mark at; left > 0 && talks.next(at);) {
+    for (simulation::lane_mark at{}; left > 0 && talks.next(at);) {
       double const alone = std::max(0.0, at.start - now);
       if (alone >= left) break;
       left -= alone;
