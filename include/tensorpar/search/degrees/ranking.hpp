@@ -113,11 +113,11 @@ template <cost::cost_model M> class degree_ranking {
                   [&](int i, int) { found[idx(i)] = simulated(some[idx(i)].config); });
       for (std::size_t i = 0; i < found.size(); ++i) {
         if (!found[i]) continue;
-        double const now = found[i]->seconds, ratio = now / (some[i].seconds + some[i].exposed);
+        double const now = found[i]->seconds, estimated = some[i].seconds + some[i].exposed;
         bar = std::min(bar, now);
-        if (now < infinity) {
-          double& least = took.try_emplace(kind_of(some[i].config), ratio).first->second;
-          least = std::min(least, ratio);
+        if (now < infinity && estimated > 0) {
+          double& least = took.try_emplace(kind_of(some[i].config), infinity).first->second;
+          least = std::min(least, now / estimated);
         }
         r.push_back(std::move(*found[i]));
       }
