@@ -145,7 +145,7 @@ bool unknown(std::string const& cell) {
 /// May recomputation be of some layers, all of each? So trainers with FSDP mean "selective" unless they say that it is of operators.
 bool by_layers(row const& r) {
   std::string const& again = r.at("recompute");
-  return has(r.at("shard"), "FSDP") && has(again, "selective") && !has(again, "op") && !has(again, "attention");
+  return has(r.at("shard"), "FSDP") && has(again, "selective") && !has(again, "per-op") && !has(again, "attention");
 }
 /// Degrees and micro-batches, with the stages of sharing and the recomputation that the row says, or any that it may mean, those that save
 /// least first.

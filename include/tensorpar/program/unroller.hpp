@@ -69,7 +69,8 @@ class unroller : step_meshes {
   }
   /// Lifetimes to the end of the step, and offsets.
   void finish(bool updates) {
-    int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);  // halves apart
+    // halves of exchanges may be apart
+    int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);
     std::vector<char> kept(g_.values.size(), 0);
     if (updates) for (int x : t_.losses) kept[idx(x)] = 2;
     if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[idx(norm)] = 3;
@@ -139,8 +140,7 @@ class unroller : step_meshes {
   }
   /// Micro-batch -1: parameters and states, of which there is one for all.
   std::vector<int>& copies_of(int x, int micro) {
-    return copies_[idx(x) * idx(plan_.micro_batches + 1) +
-                   idx(micro + 1)];
+    return copies_[idx(x) * idx(plan_.micro_batches + 1) + idx(micro + 1)];
   }
   std::vector<int>& copies(int x) {
     value_role const r = g_.value(x).role;

@@ -28,7 +28,7 @@ struct degree_limits {
   std::vector<ir::zero_stage> sharding = {ir::zero_stage::none, ir::zero_stage::updates,
                                           ir::zero_stage::weights};
   std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
-  int simulated = 32;                    // configurations at most, those of least estimates
+  int simulated = 32;                    // configurations, those expected to be fastest; up to three more
   // operators times micro-batches of a pipeline that is simulated; two such programs take some 2 GB
   i64 max_placed = i64{1} << 17;
   int threads = 0;                       // 0: one per processor. The result is the same for any number
@@ -38,14 +38,13 @@ namespace detail {
 
 /// One replica's devices with one micro-batch after another, without a pipeline: what estimates are made of.
 struct replica_step {
-  double seconds = 0;                    // of one more micro-batch
+  double seconds = 0;                    // of the last micro-batch, with the updates among its operators
   passes::memory_by_kind memory;         // of the fullest device
 };
 struct estimated_config {
   parallel_config config;
   double seconds = 0, bytes = 0;         // at least, but for what prefetch hides
   double exposed = 0;                    // seconds of sums of gradients that no computing covers
-  double expected = 0;                   // seconds, by how others of its kind differ from their estimates
 };
 
 /// Estimates of a problem's configurations, from one replica of each kind.
@@ -83,14 +82,14 @@ template <cost::cost_model M> class degree_estimates {
   /// Of sums over the replicas of gradients of so many bytes on each device: what takes longer than the
   /// backward passes that follow, two thirds of so many seconds.
   double exposed_sums(parallel_config const& c, double bytes, double seconds) const {
-    i64 const each = asked_.scalar_bytes(), devices = i64{c.data} * c.tensor;
+    i64 const each = asked_.scalar_bytes();
     shape const part{dim(std::max(i64{1}, static_cast<i64>(bytes) / each))};
     auto const over = [&](ir::part_kind k) {
       return ir::canonical({0, {{k, -1, c.data, c.tensor}, {ir::part_kind::replicate, -1, c.tensor, 1}}});
     };
     ir::layout const own = over(ir::part_kind::partial), all = over(ir::part_kind::replicate);
     double r = 0;
-    if (c.data > 1 && devices <= all_.on().size())
+    if (c.data > 1)
       for (ir::reshard_step const& x : ir::reshard(own, all, part))
         r += cost::detail::ask(model_, cost::reshard_query{x, part, each, all_.on()});
     return std::max(0.0, r - seconds * 2 / 3);

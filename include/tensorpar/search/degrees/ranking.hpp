@@ -88,12 +88,12 @@ template <cost::cost_model M> class degree_ranking {
     constexpr std::size_t together = 4;                        // the same for any number of threads
     std::vector<estimated_config> some;
     for (int looked_at = 0; looked_at < o_.simulated; looked_at += static_cast<int>(some.size())) {
-      for (estimated_config& e : left) {
+      auto const expected = [&](estimated_config const& e) {
         auto const known = took.find(kind_of(e.config));
-        e.expected = (known == took.end() ? estimates_.margin : known->second) * (e.seconds + e.exposed);
-      }
+        return (known == took.end() ? estimates_.margin : known->second) * (e.seconds + e.exposed);
+      };
       std::stable_sort(left.begin(), left.end(),
-                       [](auto const& a, auto const& b) { return a.expected < b.expected; });
+                       [&](auto const& a, auto const& b) { return expected(a) < expected(b); });
       some.clear();
       std::set<kind> first;
       auto const chosen = [&](estimated_config const& e) {

@@ -35,7 +35,7 @@ inline std::vector<char> serving_weights(training_graph const& t) {
 inline bool takes_place(training_graph const& t, int u) {
   graph_node const& n = t.graph.node(u);
   int const k = n.op.op->overwrites;
-  if (k < 0) return n.op.is<add>();
+  if (k < 0 || idx(k) >= n.in.size()) return n.op.is<add>();
   value_id const x = n.in[idx(k)];
   bool read = t.graph.value(x).producer < 0;
   for (int w = u + 1; w < t.graph.node_count() && !read; ++w) {
