@@ -206,23 +206,24 @@ TEST_CASE("a quick search has pipelines of equal stages where memory is short an
   cost::analytical const model;
   planned const quick = plan_training(asked, on, model, {.effort = effort::quick});
   check_result(asked.graph, 256, on, quick);
-  CHECK(quick.plan.pipeline.stages.size() >= 4);
+  CHECK(quick.plan.pipeline.stages.size() >= 2);
   planned const flat = plan_training(asked, on, model, {.effort = effort::quick, .schedules = std::vector<schedule_kind>{}});
   CHECK(flat.plan.pipeline.empty());
-  CHECK(quick.seconds() < 0.6 * flat.seconds());
+  CHECK(quick.seconds() < 0.4 * flat.seconds());
   if (test_effort::slow) return;
   configurations<cost::analytical> all(asked, on, model);
   int fit = 0;
   for (int const tensor : {1, 2})                                          // as a user would configure them
-    for (i64 const samples : {4, 8})
-      for (recomputation const again : {recomputation::selective, recomputation::full}) {
-        configured_plan const x = all.plan_of({.data = 2 / tensor, .tensor = tensor, .pipeline = 4, .micro_batch = samples,
-                                               .recompute = again});
-        simulated_plan const s = search::simulated(x.graph, x.plan, asked, model);
-        if (s.infeasible) continue;
-        ++fit;
-        CHECK(quick.seconds() <= s.seconds * 1.01);                        // eight are simulated, those of least estimates
-      }
+    for (int const stages : {2, 4})
+      for (i64 const samples : {2, 4, 8})
+        for (recomputation const again : {recomputation::none, recomputation::selective, recomputation::full}) {
+          configured_plan const x = all.plan_of({.data = 8 / stages / tensor, .tensor = tensor, .pipeline = stages,
+                                                 .micro_batch = samples, .recompute = again});
+          simulated_plan const s = search::simulated(x.graph, x.plan, asked, model);
+          if (s.infeasible) continue;
+          ++fit;
+          CHECK(quick.seconds() <= s.seconds * 1.01);                      // eight are simulated, those of least estimates
+        }
   CHECK(fit > 0);
 }
 

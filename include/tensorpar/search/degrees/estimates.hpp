@@ -10,9 +10,11 @@
 #include <tensorpar/program/memory_by_kind.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/search/degrees/configured.hpp>
+#include <tensorpar/search/degrees/hops.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tensorpar::search {
@@ -28,7 +30,7 @@ struct degree_limits {
   std::vector<ir::zero_stage> sharding = {ir::zero_stage::none, ir::zero_stage::updates,
                                           ir::zero_stage::weights};
   std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
-  int simulated = 32;                    // configurations, those expected to be fastest; up to three more
+  int simulated = 32;                    // configurations, those expected to be fastest
   // operators times micro-batches of a pipeline that is simulated; two such programs take some 2 GB
   i64 max_placed = i64{1} << 17;
   int threads = 0;                       // 0: one per processor. The result is the same for any number
@@ -38,13 +40,15 @@ namespace detail {
 
 /// One replica's devices with one micro-batch after another, without a pipeline: what estimates are made of.
 struct replica_step {
-  double seconds = 0;                    // of the last micro-batch, with the updates among its operators
+  double first = 0, seconds = 0;         // of the first micro-batch, and of each that adds to its gradients
   passes::memory_by_kind memory;         // of the fullest device
+  std::vector<crossing> crossings;
+  std::map<i64, int> weights;            // elements of a parameter on a device, and how many have as many
 };
 struct estimated_config {
   parallel_config config;
   double seconds = 0, bytes = 0;         // at least, but for what prefetch hides
-  double exposed = 0;                    // seconds of sums of gradients that no computing covers
+  double exposed = 0;                    // seconds of sums over replicas that no computing covers
 };
 
 /// Estimates of a problem's configurations, from one replica of each kind.
@@ -52,9 +56,24 @@ template <cost::cost_model M> class degree_estimates {
   configurations<M>& all_;
   training_problem const& asked_;
   M const& model_;
-  degree_limits const& o_;
   std::map<std::tuple<int, i64, recomputation>, std::optional<replica_step>> replicas_;
+  std::map<std::tuple<int, int, i64>, double> sums_;           // by replicas, devices of one, and elements
+  std::map<std::tuple<int, int, int, int, i64>, hop_seconds> hops_;  // by degrees and size of micro-batches
 
+  static std::map<i64, int> weights_of(planned_step const& x) {
+    std::map<i64, int> r;
+    computation_graph const& g = x.graph.graph;
+    std::vector<char> seen(g.values.size(), 0);
+    for (int v = 0; v < x.graph.forward_nodes; ++v)
+      for (std::size_t k = 0; k < g.node(v).in.size(); ++k) {
+        value_id const w = g.node(v).in[k];
+        if (g.value(w).role != value_role::parameter || std::exchange(seen[idx(w)], 1)) continue;
+        ir::layout const l = ir::operand_layout(ir::space_of(g, v), g.node(v).letters,
+                                                x.plan.nodes[idx(v)].sharding, static_cast<int>(k));
+        ++r[ir::part_of(l, g.value(w).type).elements()];
+      }
+    return r;
+  }
   /// Nothing where there is no such step.
   std::optional<replica_step> const& replica(parallel_config c) {
     auto const [at, made] = replicas_.insert({{c.tensor, c.micro_batch, c.recompute}, std::nullopt});
@@ -63,36 +82,48 @@ template <cost::cost_model M> class degree_estimates {
     c.sharding = ir::zero_stage::none;
     c.prefetch = 0;
     machine const on = part_of(all_.on(), {0, c.tensor});
-    std::optional<planned_step> const two = step(c, on, 2 * c.micro_batch);
-    if (!two) return at->second;
+    std::optional<planned_step> const x = step(c, on, 3 * c.micro_batch);
+    if (!x) return at->second;
     replica_step r;
-    std::array<double, 2> passed{};                            // when each micro-batch is through both passes
-    for (span const& x : simulate(two->program, on, model_, {true, false}).spans) {
-      task const& t = two->program.tasks[idx(x.task)];
-      if (two->graph.graph.node(t.node).phase == step_phase::update) continue;
+    // when each is through both passes; updates run among the operators of the last
+    std::array<double, 3> passed{};
+    for (span const& s : simulate(x->program, on, model_, {true, false}).spans) {
+      task const& t = x->program.tasks[idx(s.task)];
       double& end = passed[idx(t.micro_batch)];
-      end = std::max(end, x.end);
+      if (x->graph.graph.node(t.node).phase != step_phase::update) end = std::max(end, s.end);
     }
+    r.first = passed[0];
     r.seconds = passed[1] - passed[0];
-    for (passes::memory_by_kind const& m : passes::memory_of(*two))
+    for (passes::memory_by_kind const& m : passes::memory_of(*x))
       if (m.together() > r.memory.together()) r.memory = m;
+    r.crossings = crossings_of(x->graph, x->plan.nodes);
+    r.weights = weights_of(*x);
     at->second = r;
     return at->second;
   }
-  /// Of sums over the replicas of gradients of so many bytes on each device: what takes longer than the
-  /// backward passes that follow, two thirds of so many seconds.
-  double exposed_sums(parallel_config const& c, double bytes, double seconds) const {
-    i64 const each = asked_.scalar_bytes();
-    shape const part{dim(std::max(i64{1}, static_cast<i64>(bytes) / each))};
+  /// Seconds in which the replicas sum a gradient of so many elements on each device: a scatter and a gather.
+  double summed(parallel_config const& c, i64 elements) {
+    auto const [at, made] = sums_.insert({{c.data, c.tensor, elements}, 0.0});
+    if (!made || c.data == 1) return at->second;
+    shape const part{dim(elements)};
     auto const over = [&](ir::part_kind k) {
       return ir::canonical({0, {{k, -1, c.data, c.tensor}, {ir::part_kind::replicate, -1, c.tensor, 1}}});
     };
     ir::layout const own = over(ir::part_kind::partial), all = over(ir::part_kind::replicate);
+    for (ir::reshard_step const& x : ir::reshard(own, all, part))
+      at->second += cost::detail::ask(model_, cost::reshard_query{x, part, asked_.scalar_bytes(), all_.on()});
+    return at->second;
+  }
+  double summed(parallel_config const& c, std::map<i64, int> const& weights) {
     double r = 0;
-    if (c.data > 1)
-      for (ir::reshard_step const& x : ir::reshard(own, all, part))
-        r += cost::detail::ask(model_, cost::reshard_query{x, part, each, all_.on()});
-    return std::max(0.0, r - seconds * 2 / 3);
+    for (auto const& [elements, times] : weights) r += times * summed(c, elements);
+    return r;
+  }
+  hop_seconds const& hops(parallel_config const& c, replica_step const& one) {
+    auto const [at, made] =
+        hops_.insert({{c.data, c.tensor, c.pipeline, c.virtual_stages, c.micro_batch}, hop_seconds()});
+    if (made) at->second = hops_of(one.crossings, c, all_.on(), model_, asked_.scalar_bytes());
+    return at->second;
   }
   /// Computing and what no other micro-batch hides, in equal stages, with the pipeline's fill. Weights,
   /// gradients and optimizer's state in equal parts, and the activations of as many micro-batches as a group
@@ -113,19 +144,27 @@ template <cost::cost_model M> class degree_estimates {
     if (chunks > 1) in_flight *= 1 + (stages - 1) / (stages * chunks);
     // interleaved, chunks end one after another, each with as many micro-batches as there are stages
     double const last = 1 + (chunks - 1) / chunks * (stages - 1);
-    return estimated_config{c, one->seconds * part * (m + (stages - 1) / chunks),
+    // gradients are summed while the backward passes that follow run, two thirds of so much; ZeRO-3 gathers
+    // weights for both passes of every micro-batch, and scatters what it sums
+    bool const gathers = c.sharding == ir::zero_stage::weights;
+    double const talking = part * summed(c, one->weights) * (gathers ? 1.5 * m : 1),
+                 covering = one->seconds * part * (gathers ? m : last * 2 / 3);
+    hop_seconds const& hops = this->hops(c, *one);
+    double const each = part * one->seconds,
+                 seconds = part * one->first + (m - 1) * std::max(each, hops.busy) +
+                           (stages - 1) / chunks * each + hops.way;
+    return estimated_config{c, seconds,
                             part * (kept * bytes(weights) + std::min(1.0, kept) * sums * bytes(gradients) +
                                     stepped * bytes(optimizer)) +
                                 in_flight * bytes(activations) + bytes(workspace),
-                            exposed_sums(c, part * bytes(gradients), one->seconds * part * last)};
+                            std::max(0.0, talking - covering)};
   }
   /// Of a pipeline: as many as `simulated` unrolls.
-  bool too_large(parallel_config const& c) const {
+  bool too_large(parallel_config const& c, degree_limits const& o) const {
     i64 const unrolled = std::min(micro_batches(c), i64{2} * std::max(2, c.pipeline));
-    return c.pipeline > 1 && unrolled * asked_.graph.node_count() > o_.max_placed;
+    return c.pipeline > 1 && unrolled * asked_.graph.node_count() > o.max_placed;
   }
-  bool allowed(i64 number) const {
-    std::vector<int> const& some = o_.micro_batches;
+  static bool allowed(i64 number, std::vector<int> const& some) {
     return some.empty() || std::find(some.begin(), some.end(), number) != some.end();
   }
   /// Powers of two that divide a replica's samples, and what powers of two divide them into; ascending.
@@ -143,9 +182,8 @@ template <cost::cost_model M> class degree_estimates {
  public:
   static constexpr double margin = 0.95;                       // prefetch hides some of what estimates count
 
-  degree_estimates(configurations<M>& all, training_problem const& asked, M const& model,
-                   degree_limits const& o)
-      : all_(all), asked_(asked), model_(model), o_(o) {}
+  degree_estimates(configurations<M>& all, training_problem const& asked, M const& model)
+      : all_(all), asked_(asked), model_(model) {}
 
   /// Nothing where operators cannot be split so, or samples not cut so. What a cost model throws goes on:
   /// `tensor_loops` asks it before.
@@ -156,22 +194,23 @@ template <cost::cost_model M> class degree_estimates {
       return step_to_simulate(x.graph, x.plan, asked_.loss, asked_.scratch);
     } catch (error const&) { return std::nullopt; }
   }
-  /// Bytes that estimates may reach: they are within a tenth of what is.
-  double room() const {
+  double memory() const {
     double most = 0;
     for (i64 b : all_.on().memories()) most = std::max(most, static_cast<double>(b));
-    return most > 0 ? 1.1 * most : infinity;
+    return most > 0 ? most : infinity;
   }
+  /// Bytes that estimates may reach: they are within a tenth of what is.
+  double room() const { return 1.1 * memory(); }
   i64 micro_batches(parallel_config const& c) const { return all_.samples() / c.data / c.micro_batch; }
 
-  /// All that divide and may be faster than `bar`, by estimated seconds.
-  std::vector<estimated_config> faster_than(double bar) {
+  /// All within the limits that divide and may be faster than `bar`, by estimated seconds.
+  std::vector<estimated_config> faster_than(double bar, degree_limits const& o) {
     std::vector<estimated_config> r;
     int const devices = all_.on().size();
-    i64 const parts = all_.samples() / all_.own(), most = o_.max_micro_batch > 0 ? o_.max_micro_batch : parts;
+    i64 const parts = all_.samples() / all_.own(), most = o.max_micro_batch > 0 ? o.max_micro_batch : parts;
     int const inner = all_.on().links.empty() ? 1 : static_cast<int>(all_.on().links.front().group),
-              max_tensor = o_.max_tensor > 0 ? o_.max_tensor : inner,
-              max_stages = o_.max_pipeline > 0 ? o_.max_pipeline : std::max(1, all_.layers());
+              max_tensor = o.max_tensor > 0 ? o.max_tensor : inner,
+              max_stages = o.max_pipeline > 0 ? o.max_pipeline : std::max(1, all_.layers());
     auto const each = [](int n, int limit, auto const& f) {
       for (int k = 1; k <= std::min(n, limit); ++k) if (n % k == 0) f(k);
     };
@@ -184,8 +223,8 @@ template <cost::cost_model M> class degree_estimates {
       if (!kept) return;
       bool const slow = margin * kept->seconds >= bar;         // what recomputes is slower
       fewest = std::min(fewest, slow ? kept->bytes / 20 : infinity);
-      for (recomputation const again : o_.recompute)
-        for (ir::zero_stage const shared : o_.sharding) {
+      for (recomputation const again : o.recompute)
+        for (ir::zero_stage const shared : o.sharding) {
           if (slow || (shared != ir::zero_stage::none && c.data == 1)) continue;
           if (shared == ir::zero_stage::weights && c.pipeline > 1) continue;
           c.recompute = again;
@@ -202,13 +241,13 @@ template <cost::cost_model M> class degree_estimates {
         if (m > most || parts % c.data || fewest >= 2 * room()) break;
         c.micro_batch = m * all_.own();
         fewest = 0;
-        if (c.pipeline == 1 && !allowed(micro_batches(c))) continue;
+        if (c.pipeline == 1 && !allowed(micro_batches(c), o.micro_batches)) continue;
         fewest = infinity;
-        for (c.virtual_stages = 1; c.virtual_stages <= o_.max_virtual_stages; ++c.virtual_stages) {
+        for (c.virtual_stages = 1; c.virtual_stages <= o.max_virtual_stages; ++c.virtual_stages) {
           int const chunks = c.pipeline * c.virtual_stages;
           bool const whole = all_.layers() % chunks == 0 || (all_.layers() + 2) % chunks == 0;
           if (c.pipeline > 1 ? !whole || chunks > all_.layers() : c.virtual_stages > 1) continue;
-          if (too_large(c) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
+          if (too_large(c, o) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
           savings(fewest);
         }
       }

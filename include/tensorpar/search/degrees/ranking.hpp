@@ -10,6 +10,7 @@
 #include <tensorpar/search/degrees/estimates.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/simulate/engine.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,12 +27,32 @@ struct ranked_config {
 
 namespace detail {
 
+/// Configurations of one problem, ranked once or within several limits: what was simulated is remembered.
 template <cost::cost_model M> class degree_ranking {
+  // replicas that differ from their estimates alike: devices, samples, several chunks on a group
+  using kind = std::tuple<int, i64, bool>;
+  // ones whose memory does: stages and chunks on a group, ZeRO, recomputation
+  using memory_kind = std::tuple<int, ir::zero_stage, recomputation>;
   configurations<M>& all_;
   training_problem const& asked_;
   M const& model_;
-  degree_limits const& o_;
   degree_estimates<M> estimates_;
+  // of a second, and of a byte that was estimated, at least
+  std::map<kind, double> took_;
+  std::map<memory_kind, double> filled_;
+  std::vector<ranked_config> seen_;                            // all that were simulated
+
+  static kind kind_of(parallel_config const& c) { return {c.tensor, c.micro_batch, c.virtual_stages > 1}; }
+  static memory_kind memory_of(parallel_config const& c) {
+    return {(c.pipeline > 1) + (c.virtual_stages > 1), c.sharding, c.recompute};
+  }
+  /// What probably fits is before what does not, then by seconds.
+  std::pair<bool, double> expected(estimated_config const& e) const {
+    auto const known = took_.find(kind_of(e.config));
+    auto const filled = filled_.find(memory_of(e.config));
+    return {(filled == filled_.end() ? 1 : filled->second) * e.bytes > estimates_.memory(),
+            (known == took_.end() ? estimates_.margin : known->second) * (e.seconds + e.exposed)};
+  }
 
   /// Does this fit, which but for recomputation is that?
   static bool fits_as(ranked_config const& x, parallel_config that) {
@@ -77,36 +98,38 @@ template <cost::cost_model M> class degree_ranking {
     return possible ? std::optional(std::move(r)) : std::nullopt;
   }
 
-  /// Of the configurations, those simulated. Replicas of one kind differ from their estimates alike, so these
-  /// are scaled by what the first of a kind took; each kind that may be fastest has its turn.
-  std::vector<ranked_config> simulate_best(std::vector<estimated_config> left, double bar) {
-    using kind = std::pair<int, i64>;
-    auto const kind_of = [](parallel_config const& c) { return kind{c.tensor, c.micro_batch}; };
-    std::map<kind, double> took;                               // of a second that was estimated, at least
-    std::vector<ranked_config> r;
-    core::thread_pool workers(o_.threads);
-    constexpr std::size_t together = 4;                        // the same for any number of threads
+  /// The next of these that are simulated together, at most so many; they leave the list, and so do those
+  /// that never will be. None is chosen that fits as another does which recomputes less.
+  std::vector<estimated_config> next_of(std::vector<estimated_config>& left, double bar,
+                                        std::size_t number) const {
+    std::stable_sort(left.begin(), left.end(),
+                     [&](auto const& a, auto const& b) { return expected(a) < expected(b); });
     std::vector<estimated_config> some;
-    for (int looked_at = 0; looked_at < o_.simulated; looked_at += static_cast<int>(some.size())) {
-      auto const expected = [&](estimated_config const& e) {
-        auto const known = took.find(kind_of(e.config));
-        return (known == took.end() ? estimates_.margin : known->second) * (e.seconds + e.exposed);
-      };
-      std::stable_sort(left.begin(), left.end(),
-                       [&](auto const& a, auto const& b) { return expected(a) < expected(b); });
-      some.clear();
-      std::set<kind> first;
-      auto const chosen = [&](estimated_config const& e) {
-        auto const less = [&](ranked_config const& x) { return fits_as(x, e.config); };
-        if (estimates_.margin * e.seconds >= bar || e.bytes > estimates_.room()) return true;   // never
-        if (std::any_of(r.begin(), r.end(), less)) return true;
-        bool const waits = some.size() == together ||
-                           (!took.count(kind_of(e.config)) && !first.insert(kind_of(e.config)).second);
-        if (!waits) some.push_back(e);
-        return !waits;
-      };
-      left.erase(std::remove_if(left.begin(), left.end(), chosen), left.end());
+    std::set<kind> first;
+    auto const chosen = [&](estimated_config const& e) {
+      auto const known = [&](ranked_config const& x) { return x.config == e.config || fits_as(x, e.config); };
+      if (estimates_.margin * e.seconds >= bar || e.bytes > estimates_.room()) return true;   // never
+      if (std::any_of(seen_.begin(), seen_.end(), known)) return true;
+      bool const waits = some.size() == number ||
+                         (!took_.count(kind_of(e.config)) && !first.insert(kind_of(e.config)).second);
+      if (!waits) some.push_back(e);
+      return !waits;
+    };
+    left.erase(std::remove_if(left.begin(), left.end(), chosen), left.end());
+    return some;
+  }
+  /// Of the configurations, those simulated. The first of a kind that is simulated scales the others, and
+  /// each kind that may be fastest has its turn.
+  std::vector<ranked_config> simulate_best(std::vector<estimated_config> left, double bar,
+                                           degree_limits const& o) {
+    std::vector<ranked_config> r;
+    core::thread_pool workers(o.threads);
+    constexpr int together = 4;                                // the same for any number of threads
+    for (int done = 0; done < o.simulated;) {
+      std::vector<estimated_config> const some =
+          next_of(left, bar, idx(std::min(together, o.simulated - done)));
       if (some.empty()) break;
+      done += static_cast<int>(some.size());
       std::vector<std::optional<ranked_config>> found(some.size());
       for (estimated_config const& e : some) all_.tensor_loops(e.config);
       workers.run(static_cast<int>(some.size()),
@@ -116,9 +139,12 @@ template <cost::cost_model M> class degree_ranking {
         double const now = found[i]->seconds, estimated = some[i].seconds + some[i].exposed;
         bar = std::min(bar, now);
         if (now < infinity && estimated > 0) {
-          double& least = took.try_emplace(kind_of(some[i].config), infinity).first->second;
+          double& least = took_.try_emplace(kind_of(some[i].config), infinity).first->second;
           least = std::min(least, now / estimated);
         }
+        double& least = filled_.try_emplace(memory_of(some[i].config), infinity).first->second;
+        least = std::min(least, static_cast<double>(found[i]->peak) / some[i].bytes);
+        seen_.push_back(*found[i]);
         r.push_back(std::move(*found[i]));
       }
     }
@@ -126,18 +152,18 @@ template <cost::cost_model M> class degree_ranking {
   }
 
  public:
-  degree_ranking(configurations<M>& all, training_problem const& asked, M const& model,
-                 degree_limits const& o)
-      : all_(all), asked_(asked), model_(model), o_(o), estimates_(all, asked, model, o) {}
+  degree_ranking(configurations<M>& all, training_problem const& asked, M const& model)
+      : all_(all), asked_(asked), model_(model), estimates_(all, asked, model) {}
 
-  std::vector<ranked_config> run(double bar) {
-    std::vector<estimated_config> const known = estimates_.faster_than(bar);
-    std::vector<ranked_config> r = simulate_best(known, bar);
+  /// As `rank_configurations`, without those that were ranked before.
+  std::vector<ranked_config> run(degree_limits const& o, double bar) {
+    std::vector<estimated_config> const known = estimates_.faster_than(bar, o);
+    std::vector<ranked_config> r = simulate_best(known, bar, o);
     auto const before = [](ranked_config const& a, ranked_config const& b) {
       if (a.infeasible && b.infeasible) return a.infeasible->missing < b.infeasible->missing;
       return !a.infeasible && (b.infeasible || a.seconds < b.seconds);
     };
-    if (r.empty() && !known.empty()) {                         // none fits: which lacks least
+    if (seen_.empty() && !known.empty()) {                     // none fits: which lacks least
       auto const fewer = [](auto const& a, auto const& b) { return a.bytes < b.bytes; };
       if (auto x = simulated(std::min_element(known.begin(), known.end(), fewer)->config))
         r.push_back(std::move(*x));
@@ -150,9 +176,14 @@ template <cost::cost_model M> class degree_ranking {
     };
     std::stable_sort(r.begin(), r.end(), before);
     r.erase(std::remove_if(r.begin(), r.end(), kept), r.end());
-    std::size_t const top = std::min<std::size_t>(r.size(), 2);
-    for (std::size_t i = 0; i < top; ++i)
-      if (!r[i].infeasible && r[i].config.recompute != recomputation::none) r[i] = fewest_recomputed(r[i]);
+    double const fastest = r.empty() ? bar : std::min(bar, r.front().seconds);
+    constexpr double gain = 0.25;                              // more than recomputing nothing brings
+    int recomputing = 0;
+    for (ranked_config& x : r) {
+      if (x.infeasible || x.config.recompute == recomputation::none) continue;
+      if (++recomputing > 2 || (1 - gain) * x.seconds >= fastest) break;
+      x = fewest_recomputed(std::move(x));
+    }
     std::stable_sort(r.begin(), r.end(), before);
     return r;
   }
@@ -168,7 +199,7 @@ template <cost::cost_model M>
 std::vector<ranked_config> rank_configurations(configurations<M>& all, training_problem const& asked,
                                                M const& model, degree_limits const& limits = {},
                                                double bar = infinity) {
-  return detail::degree_ranking<M>(all, asked, model, limits).run(bar);
+  return detail::degree_ranking<M>(all, asked, model).run(limits, bar);
 }
 
 }  // namespace tensorpar::search
