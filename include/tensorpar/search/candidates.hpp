@@ -2,6 +2,7 @@
 // compared
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
@@ -34,10 +35,12 @@ template <cost::cost_model M> class plan_search {
   planning_options const& o_;
   std::vector<search::schedule_kind> schedules_;
   search::search_options each_;                                  // what each phase is asked
-  // seconds of the fastest shardings
-  double plain_ = infinity, rewritten_ = plain_;
+  double plain_ = infinity, rewritten_ = plain_;                 // seconds of the fastest shardings
+  double declared_ = infinity;                                   // and of any plan of the graph as it is
   std::vector<int> micro_batches_;               // of the shardings that were looked at
   bool communicates_longer_ = false;             // the fastest plan so far
+  std::optional<search::configurations<M>> configured_;
+  std::optional<search::detail::degree_ranking<M>> ranking_;
   search::detail::told_watch told_;
   planned r_;
 
@@ -67,8 +70,8 @@ template <cost::cost_model M> class plan_search {
     c.peak = s.peak;
     c.prefetch = s.prefetch;
     c.stages = static_cast<int>(p.pipeline.stages.size());
-    bool const better =
-        c.feasible() && (r_.chosen < 0 || c.seconds < r_.tried[idx(r_.chosen)].seconds * (1 - 1e-9));
+    bool const better = c.feasible() && (r_.chosen < 0 || c.seconds < fastest() * (1 - 1e-9));
+    if (c.feasible() && p.rewrites.empty()) declared_ = std::min(declared_, c.seconds);
     add(std::move(c));
     if (!better) return;
     r_.chosen = static_cast<int>(r_.tried.size()) - 1;
@@ -136,26 +139,24 @@ template <cost::cost_model M> class plan_search {
   }
 
   /// Plans of a few degrees for all operators alike, as trainers are configured: tensor and data parallelism
-  /// with ZeRO, and pipelines where 1F1B is asked for. Those that may be faster than what is known.
-  /// `data_alone`: data parallelism, which takes little time to look at.
+  /// with ZeRO, and pipelines where 1F1B is asked for. Those that may be faster than what is known without
+  /// rules, each once. `data_alone`: data parallelism, which takes little time to look at.
   void degrees(bool data_alone) {
     told_.begins(data_alone ? "data parallelism" : "degrees of parallelism");
     search::degree_limits const limits = degrees_of(o_, each_, data_alone);
-    search::configurations<M> all(asked_, on_, model_);
+    if (!ranking_) ranking_.emplace(configured_.emplace(asked_, on_, model_), asked_, model_);
     int offered = 0;
-    for (search::ranked_config const& x :
-         search::rank_configurations(all, asked_, model_, limits, fastest())) {
-      if (++offered > 2 && x.seconds >= fastest()) return;
+    for (search::ranked_config const& x : ranking_->run(limits, declared_)) {
+      if (++offered > 2 && x.seconds >= declared_) return;
       search::parallel_config const& g = x.config;
-      tried_plan c{"degrees: " + search::text_of(g),
-                   static_cast<int>(batch_ / g.data / g.micro_batch),
+      tried_plan c{"degrees: " + search::text_of(g), static_cast<int>(batch_ / g.data / g.micro_batch),
                    g.pipeline > 1 ? g.pipeline * g.virtual_stages : 0,
                    g.prefetch, x.seconds, x.peak, x.infeasible, {}};
       constexpr double gain = 0.02;                    // that another prefetch may bring
-      if (x.infeasible || x.seconds * (1 - gain) >= fastest()) add(std::move(c));
+      if (x.infeasible || x.seconds * (1 - gain) >= declared_) add(std::move(c));
       else if (too_large(c.micro_batches)) refuse_size(std::move(c));
       else {
-        search::configured_plan made = all.plan_of(g);
+        search::configured_plan made = configured_->plan_of(g);
         offer(std::move(c), made.graph, std::move(made.plan));
       }
     }
@@ -206,8 +207,7 @@ template <cost::cost_model M> class plan_search {
     if (some.micro_batches.empty())
       for (i64 n : divisors_in_a_row(batch_ / axes_.own())) some.micro_batches.push_back(n * axes_.own());
     std::erase_if(some.micro_batches, [&](i64 b) { return too_large(batch_ / b); });
-    if (some.micro_batches.empty())
-      return refuse_size(std::move(c));
+    if (some.micro_batches.empty()) return refuse_size(std::move(c));
     std::vector<std::vector<int>> before;
     for (int v = 0; v < few.node_count(); ++v) before.push_back(few.predecessors(v));
     auto const offered = [&](tried_plan x, plan p) {

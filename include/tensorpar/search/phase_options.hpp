@@ -57,7 +57,7 @@ inline search::degree_limits degrees_of(planning_options const& o, search::searc
   r.max_tensor = data_alone ? 1 : o.knobs.max_tensor;
   r.max_pipeline = data_alone || !staged ? 1 : 0;
   r.micro_batches = o.micro_batches;
-  r.simulated = o.effort == effort::thorough ? 16 : 8;
+  r.simulated = o.effort == effort::quick ? 8 : 16;
   r.threads = o.threads;
   if (!each.save_memory) {
     r.sharding = {ir::zero_stage::none};
