@@ -100,6 +100,30 @@ TEST_CASE("the fastest degrees that fit are those of all configurations, on rand
   MESSAGE((by_few / compared) << " times as long by eight, " << compared << " compared, " << kinds << " changes of the fastest, " << none << " where nothing fits");
 }
 
+TEST_CASE("ranked within narrow limits and then within wide ones, no configuration is there twice, and the best is that of the wide ones") {
+  std::mt19937_64 draw(3);
+  cost::analytical const model;
+  for (int i = 0; i < test_effort::cases(8); ++i) {
+    CAPTURE(i);
+    training_problem const asked = gpt(4, 16);
+    machine const on = nodes(2, 2, 1e8 * static_cast<double>(1 + draw() % 40), static_cast<i64>(600'000 * (2 + draw() % 12)));
+    configurations<cost::analytical> all(asked, on, model);
+    degree_limits narrow{.max_tensor = 1, .max_pipeline = 1, .simulated = 1000}, wide{.simulated = 1000};
+    search::detail::degree_ranking<cost::analytical> ranking(all, asked, model);
+    std::vector<ranked_config> const first = ranking.run(narrow, infinity), then = ranking.run(wide, infinity);
+    std::vector<ranked_config> const once = rank_configurations(all, asked, model, wide);
+    for (ranked_config const& x : then) {
+      CHECK((x.config.tensor > 1 || x.config.pipeline > 1 || first.empty()));
+      for (ranked_config const& y : first) CHECK_FALSE(x.config == y.config);
+    }
+    double least = infinity;
+    for (auto const* list : {&first, &then})
+      for (ranked_config const& x : *list) least = std::min(least, x.seconds);
+    CHECK(least <= (once.empty() ? infinity : once[0].seconds) * (1 + 1e-9));
+    CHECK(ranking.run(wide, infinity).empty());                  // all were simulated
+  }
+}
+
 TEST_CASE("limits are kept; where nothing fits, what lacks least is told; where nothing divides, nothing") {
   cost::analytical const model;
   training_problem const asked = gpt(4, 8);

@@ -157,6 +157,7 @@ template <cost::cost_model M> class degree_ranking {
 
   /// As `rank_configurations`, without those that were ranked before.
   std::vector<ranked_config> run(degree_limits const& o, double bar) {
+    for (ranked_config const& x : seen_) bar = std::min(bar, x.seconds);
     std::vector<estimated_config> const known = estimates_.faster_than(bar, o);
     std::vector<ranked_config> r = simulate_best(known, bar, o);
     auto const before = [](ranked_config const& a, ranked_config const& b) {
