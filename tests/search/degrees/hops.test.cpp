@@ -76,7 +76,7 @@ TEST_CASE("the lane that a pipeline's transfers use longest is as busy as that o
   CHECK(split == 16);
 }
 
-TEST_CASE("a micro-batch goes to the last group and back; none goes anywhere without a pipeline") {
+TEST_CASE("a micro-batch goes through all chunks and back; none goes anywhere without a pipeline") {
   training_problem const asked = gpt(8, 16);
   machine const on = nodes(4, 1, false);
   double const bytes = 32 * 64 * 4;                                    // of a sample's residual path
@@ -84,6 +84,8 @@ TEST_CASE("a micro-batch goes to the last group and back; none goes anywhere wit
   double const reached = cost::analytical_options{}.link_efficiency * 3e8;
   CHECK(h.way == doctest::Approx(2 * 3 * (5e-6 + 2 * bytes / reached)).epsilon(1e-9));
   CHECK(h.busy == doctest::Approx(h.way / 3 * 2).epsilon(1e-9));       // from one neighbour and to the other
+  auto const twice = hops(asked, on, {.pipeline = 4, .virtual_stages = 2, .micro_batch = 2});
+  CHECK(twice.way == doctest::Approx(h.way / 3 * 7).epsilon(1e-9));    // eight chunks
   CHECK(hops(asked, on, {.data = 4, .micro_batch = 2}).way == 0);
   CHECK(hops(asked, on, {.data = 4, .micro_batch = 2}).busy == 0);
 }

@@ -151,7 +151,9 @@ template <cost::cost_model M> class degree_estimates {
                  covering = one->seconds * part * (gathers ? m : last * 2 / 3);
     hop_seconds const& hops = this->hops(c, *one);
     double const each = part * one->seconds,
-                 seconds = part * one->first + (m - 1) * std::max(each, hops.busy) +
+                 // of each group one chunk: as many micro-batches as groups are on their way together
+                 slot = chunks > 1 ? each : each + hops.way / stages,
+                 seconds = part * one->first + (m - 1) * std::max(slot, hops.busy) +
                            (stages - 1) / chunks * each + hops.way;
     return estimated_config{c, seconds,
                             part * (kept * bytes(weights) + std::min(1.0, kept) * sums * bytes(gradients) +

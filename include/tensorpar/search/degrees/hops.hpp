@@ -43,7 +43,7 @@ inline std::vector<crossing> crossings_of(training_graph const& t, std::vector<o
 }
 
 /// Seconds of a micro-batch between the groups of a pipeline: of the lane that transfers use longest, and on
-/// the way to the last group and back.
+/// the way through all chunks and back.
 struct hop_seconds {
   double busy = 0, way = 0;
 };
@@ -70,7 +70,7 @@ hop_seconds hops_of(std::vector<crossing> const& crossings, parallel_config cons
     }
     seconds.push_back(2 * one * (c.virtual_stages - last));
     link.push_back(on.level_joining(std::min(from, to), std::max(from, to) + each - 1));
-    if (!last) r.way += 2 * one;
+    r.way += seconds.back();
   }
   for (std::size_t g = 0; g < seconds.size(); ++g) {
     std::size_t const before = (g + seconds.size() - 1) % seconds.size();
