@@ -95,7 +95,7 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
   computation_graph const g = zoo::make(gpt, 1);
   int more = 0, lacks = 0;
   training_problem asked{.graph = g, .samples = 16, .optimizer = {optimizer_kind::adamw}};
-  for (double megabytes = 24; megabytes > 0.5; megabytes /= test_effort::slow ? 4 : 2) {
+  for (double megabytes = 24; megabytes > 0.5; megabytes /= test_effort::slow ? 3 : 2) {
     CAPTURE(megabytes);
     machine const on = nodes(1, 2, 1e9, megabytes);
     planned const r = plan_training(asked, on, cost::analytical{});
