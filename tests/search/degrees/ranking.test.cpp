@@ -137,6 +137,14 @@ TEST_CASE("limits are kept; where nothing fits, what lacks least is told; where 
   REQUIRE(lacking.size() == 1);
   CHECK(lacking[0].infeasible);
   CHECK(lacking[0].infeasible->missing > 0);
+  search::detail::degree_ranking<cost::analytical> twice(none, asked, model);
+  degree_limits const copies{.max_tensor = 1, .max_pipeline = 1, .sharding = {ir::zero_stage::none}};
+  std::vector<ranked_config> const alone = twice.run(copies, infinity), any = twice.run({}, infinity);
+  REQUIRE(alone.size() == 1);
+  REQUIRE(any.size() == 1);                                    // which lacks less than whole copies
+  CHECK(any[0].config == lacking[0].config);
+  CHECK(any[0].infeasible->missing < alone[0].infeasible->missing);
+  CHECK(twice.run({}, infinity).empty());
   training_problem const odd = gpt(4, 7);
   configurations<cost::analytical> indivisible(odd, on, model);
   CHECK(rank_configurations(indivisible, odd, model, {.max_tensor = 2, .max_pipeline = 1}).empty());

@@ -164,10 +164,13 @@ template <cost::cost_model M> class degree_ranking {
       if (a.infeasible && b.infeasible) return a.infeasible->missing < b.infeasible->missing;
       return !a.infeasible && (b.infeasible || a.seconds < b.seconds);
     };
-    if (seen_.empty() && !known.empty()) {                     // none fits: which lacks least
+    auto const fits = [](ranked_config const& x) { return !x.infeasible; };
+    if (r.empty() && !known.empty() && std::none_of(seen_.begin(), seen_.end(), fits)) {  // what lacks least
       auto const fewer = [](auto const& a, auto const& b) { return a.bytes < b.bytes; };
-      if (auto x = simulated(std::min_element(known.begin(), known.end(), fewer)->config))
-        r.push_back(std::move(*x));
+      parallel_config const least = std::min_element(known.begin(), known.end(), fewer)->config;
+      auto const same = [&](ranked_config const& x) { return x.config == least; };
+      auto x = std::any_of(seen_.begin(), seen_.end(), same) ? std::nullopt : simulated(least);
+      if (x) seen_.push_back(*x), r.push_back(std::move(*x));
     }
     auto const kept = [&](ranked_config const& x) {            // the same fits without recomputation
       return x.config.recompute != recomputation::none &&
