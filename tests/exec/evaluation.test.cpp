@@ -75,7 +75,7 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
       p.optimizer = o.optimizer;
       p.micro_batches = o.micro_batches;
       if (trial % 4 == 3)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       if (trial % 4 == 1) p.node_order = random_order(g, draw);
       CAPTURE(trial);
       executor_of<prime_field> e(differentiate(g, o), p), undisturbed(differentiate(g, o), p);
@@ -101,7 +101,7 @@ TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
   for (int trial = 0; trial < test_effort::cases(16); ++trial) {
     plan p = random_pipeline(g, {.devices = 2 + trial % 4}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     int const units = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
     CAPTURE(trial);
     executor_of<prime_field> e(tensorpar::passes::pipeline_pass(g, p)), undisturbed(tensorpar::passes::pipeline_pass(g, p));

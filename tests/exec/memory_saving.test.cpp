@@ -15,7 +15,7 @@ namespace {
 
 void save_at_random(plan& p, std::mt19937& draw) {
   for (op_strategy& c : p.nodes) {
-    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
+    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 4);
     c.recompute = draw() % 2;
   }
 }
@@ -89,12 +89,30 @@ TEST_CASE("every saving takes memory off the largest arena") {
   CHECK(with(tensorpar::ir::zero_stage::weights, false) < update);
 }
 
+TEST_CASE("of several micro-batches, sums of gradients in parts take memory off what updates in parts leave") {
+  computation_graph const g = residual_mlp();
+  training_options o;
+  o.optimizer.kind = optimizer_kind::adamw;
+  o.micro_batches = 2;
+  training_graph const t = differentiate(g, o);
+  plan p = serial_plan(g);
+  p.cluster = devices(4);
+  p.micro_batches = 2;
+  auto with = [&](tensorpar::ir::zero_stage s) {
+    for (op_strategy& c : p.nodes) c = {{0, {{'0', 4, 1}}}, s, false};
+    return peak(t, p);
+  };
+  i64 const updates = with(tensorpar::ir::zero_stage::updates), gradients = with(tensorpar::ir::zero_stage::gradients);
+  CHECK(gradients < updates);
+  CHECK(with(tensorpar::ir::zero_stage::weights) < gradients);
+}
+
 TEST_CASE("replicas whose number divides no extent share updates and weights as far as one divides") {
   computation_graph g;
   value_id x = g.add_input("x", {dim(12), dim(8)});
   for (i64 width : {4, 16, 8}) x = g.node(g.add_with_weights(linear{width}, {x}, "w" + std::to_string(width))).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, g.add_input("y", {dim(12), dim(8)})})).out[0]);
-  for (tensorpar::ir::zero_stage zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights})
+  for (tensorpar::ir::zero_stage zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::gradients, tensorpar::ir::zero_stage::weights})
     for (double clip : {0.0, 0.5})
       for (int micro : {1, 2}) {
         CAPTURE(micro);

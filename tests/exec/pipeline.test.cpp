@@ -53,7 +53,7 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
     if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
     if (trial % 5 == 1) p.optimizer.on_non_finite = non_finite::skip;
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     CAPTURE(trial);
     planned_step const s = tensorpar::passes::pipeline_pass(g, p);
     CHECK(tensorpar::ir::training_hash(s.graph) == tensorpar::ir::training_hash(differentiate(g)));

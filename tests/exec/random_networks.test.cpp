@@ -135,7 +135,7 @@ template <class S> void under_shardings(int trials, unsigned seed) {
     p.micro_batches = micro;
     if (trial % 3 == 0) p.node_order = tests::random_order(g, draw);
     if (trial % 3 == 1)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     planned_step const s = tensorpar::exec::step_for<compute::eigen<S>>(g, p);
     equal<S>(g, s, micro);
   }
@@ -154,7 +154,7 @@ template <class S> void in_stages(int trials, unsigned seed) {
     pipeline_kind const kind{.devices = 1 + trial % 4, .sizes = sizes, .shared_groups = trial % 2 == 1};
     plan p = random_pipeline(g, kind, 1, micro, draw);
     if (trial % 4 == 0)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     std::optional<planned_step> s;
     try {
       s = tensorpar::exec::step_for<compute::eigen<S>>(g, p);

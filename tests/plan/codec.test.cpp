@@ -57,7 +57,7 @@ TEST_CASE("a node's text is that of its value, and names cannot stand in the nod
   std::mt19937 r(5);
   for (int turn = 0; turn < 200; ++turn) {
     plan p = test::random_plan(r);
-    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 4), n.recompute = r() % 2 == 0;
     for (op_strategy const& n : p.nodes) {
       std::string text;
       detail::put_node(text, n);

@@ -42,7 +42,7 @@ std::string damaged(std::string text, std::mt19937& r) {
 plan saving(std::mt19937& r) {
   plan p = test::random_plan(r);
   if (p.pipeline.empty())
-    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy& n : p.nodes) n.zero = static_cast<ir::zero_stage>(r() % 4), n.recompute = r() % 2 == 0;
   return p;
 }
 

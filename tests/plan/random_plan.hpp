@@ -50,7 +50,7 @@ inline plan random_plan(std::mt19937& r) {
       stride *= degree;
     }
     c.sharding.start = below(static_cast<int>(devices - stride + 1));
-    if (below(2)) c.zero = static_cast<ir::zero_stage>(below(3));
+    if (below(2)) c.zero = static_cast<ir::zero_stage>(below(4));
     c.recompute = below(4) == 0;
     p.nodes.push_back(c);
   }

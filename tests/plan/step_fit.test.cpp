@@ -109,7 +109,7 @@ TEST_CASE("steps that save memory, and those of pipelines, agree with their plan
     p.optimizer.kind = static_cast<optimizer_kind>(turn % 3);
     p.optimizer.clip_norm = turn % 2;
     p.micro_batches = 1 + turn % 4;
-    for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+    for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     planned_step const s = tensorpar::passes::memory_pass(differentiate(g, options_of(p)), p);
     CHECK(said(s.graph, s.plan).empty());
     plan q = random_pipeline(g, {.devices = 4}, 1, 4, draw);

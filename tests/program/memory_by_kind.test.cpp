@@ -42,7 +42,7 @@ TEST_CASE("random plans and pipelines: kinds add up to what is in use at the ful
     if (p.pipeline.empty()) {
       p.micro_batches = 1 + i % 2;
       p.optimizer.kind = i % 4 ? optimizer_kind::adamw : optimizer_kind::sgd;
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 3 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 4), draw() % 3 == 0};
     }
     p.prefetch = i % 5;
     planned_step const s = step_of(p.pipeline.empty() ? g : residual_mlp(), p);

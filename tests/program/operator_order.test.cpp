@@ -40,7 +40,7 @@ plan on(computation_graph const& g, int devices, std::mt19937& draw, bool saves)
   for (op_strategy& c : p.nodes) {
     if (!saves) continue;
     c.recompute = draw() % 2;
-    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
+    c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 4);
   }
   return p;
 }

@@ -13,18 +13,19 @@ TEST_CASE("choices in words") {
   CHECK(report::choice_words({}) == words{});
   CHECK(report::choice_words({ir::zero_stage::none, false, true}) == words{"prefetched"});
   CHECK(report::choice_words({ir::zero_stage::updates, true, false}) == words{"computed again", "ZeRO: updates in parts"});
+  CHECK(report::choice_words({ir::zero_stage::gradients, false, false}) == words{"ZeRO: gradients in parts"});
   CHECK(report::choice_words({ir::zero_stage::weights, true, true}) == words{"computed again", "ZeRO: weights in parts", "prefetched"});
 }
 
 TEST_CASE("flags of a plan are found in the graph of its step, where they change it") {
   std::mt19937 draw(4);
-  int updates = 0, weights = 0, again = 0, none = 0;
+  int updates = 0, gradients = 0, weights = 0, again = 0, none = 0;
   for (int turn = 0; turn < 40; ++turn) {
     computation_graph const g = turn % 2 ? tests::residual_mlp() : tests::small_transformer();
     plan p = tests::random_plan(g, 4, draw);
     p.prefetch = 0;
     for (op_strategy& n : p.nodes) {
-      n.zero = static_cast<ir::zero_stage>(draw() % 3);
+      n.zero = static_cast<ir::zero_stage>(draw() % 4);
       n.recompute = draw() % 3 == 0;
     }
     planned_step const s = step_of(g, p);
@@ -41,12 +42,14 @@ TEST_CASE("flags of a plan are found in the graph of its step, where they change
       if (c[v].recomputed) CHECK(p.nodes[v].recompute);  // nobody may read it in the backward pass
       CHECK_FALSE(c[v].prefetched);
       updates += c[v].zero == ir::zero_stage::updates;
+      gradients += c[v].zero == ir::zero_stage::gradients;
       weights += c[v].zero == ir::zero_stage::weights;
       again += c[v].recomputed;
       none += c[v] == report::operator_choice{};
     }
   }
   CHECK(updates > 10);
+  CHECK(gradients > 10);
   CHECK(weights > 10);
   CHECK(again > 10);
   CHECK(none > 10);

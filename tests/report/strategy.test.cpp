@@ -53,8 +53,14 @@ TEST_CASE("memory that is saved, prefetch and micro-batches are told, in part or
   s.each([&](std::size_t v, graph_node const& n) {
     s.p.nodes[v].zero = n.op.is<embedding>() ? ir::zero_stage::none : ir::zero_stage::updates;
   });
-  CHECK(has(s.told(), "updates shared (ZeRO-2) for "));
+  CHECK(has(s.told(), "updates shared (ZeRO-1) for "));
   CHECK(!has(s.told(), "ZeRO-3"));
+  s.p.micro_batches = 1;                              // gradients go as they come
+  CHECK(has(s.told(), "updates shared (ZeRO-2) for "));
+  s.p.micro_batches = 4;
+  s.each([&](std::size_t v, graph_node const&) { s.p.nodes[v].zero = ir::zero_stage::gradients; });
+  CHECK(has(s.told(), "8-way data parallel, gradients and updates shared (ZeRO-2), collectives"));
+  s.each([&](std::size_t v, graph_node const&) { s.p.nodes[v].zero = ir::zero_stage::updates; });
   int attends = 0;
   s.each([&](std::size_t v, graph_node const& n) {
     if (n.op.is<attention>() && n.repetition < 3) s.p.nodes[v].recompute = true, ++attends;

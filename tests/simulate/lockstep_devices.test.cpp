@@ -54,7 +54,7 @@ plan draw_plan(computation_graph const& g, bool mixed, std::mt19937& draw) {
     if (!few.empty() && draw() % 2) s = few[draw() % few.size()];
     for (ir::mesh_axis& a : s.axes) if (ir::misfit(space, s) >= 0) a.letter = '\0';
     few.push_back(s);
-    p.nodes.push_back({s, static_cast<ir::zero_stage>(draw() % 4 % 3), draw() % 4 == 0});
+    p.nodes.push_back({s, static_cast<ir::zero_stage>(draw() % 5 % 4), draw() % 4 == 0});
   }
   p.prefetch = static_cast<int>(draw() % 4);
   return p;

@@ -115,7 +115,7 @@ plan random_plan_of_a_kind(computation_graph const& g, int turn, std::mt19937& d
   plan p = turn % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
   if (turn % 3 == 1) p.micro_batches = 4;
   if (turn % 3 == 2)
-    for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+    for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
   return p;
 }
 

@@ -63,6 +63,8 @@ struct graph_node {
   bool refetch_operands = false;
   // the result takes the place of the first operand where nothing reads that afterwards
   bool in_place = false;
+  // of a sum of a gradient over micro-batches: its operands are scattered as soon as they are made (ZeRO-2)
+  bool in_parts = false;
 
   graph_node() = default;   // as in graph_value
   [[gnu::noinline, gnu::cold]] graph_node(graph_node const&) = default;

@@ -3,9 +3,9 @@
 #include <map>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/loss_reduction.hpp>
+#include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/op/kinds/optimizer_check.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
-#include <tensorpar/op/kinds/update.hpp>
 
 namespace tensorpar {
 
@@ -30,8 +30,8 @@ struct training_graph {
   std::vector<value_id> gradient;                // by forward value id: its complete gradient, or -1
   // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
   std::vector<node_id> home;
-  // by value id, may be shorter: such a parameter lives where it is updated, and is gathered once a step
-  std::vector<char> gathered_once;
+  // by value id, may be shorter: what became of a parameter whose copies share its update
+  std::vector<ir::zero_stage> zero;
 };
 
 namespace detail {

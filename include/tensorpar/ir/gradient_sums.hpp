@@ -7,17 +7,25 @@
 
 namespace tensorpar::ir {
 
-/// Is this parameter gathered once a step (`training_graph::gathered_once`)?
+/// `training_graph::zero` of a parameter.
+inline zero_stage zero_of(training_graph const& t, int x) {
+  return idx(x) < t.zero.size() ? t.zero[idx(x)] : zero_stage::none;
+}
+/// Does this parameter live where it is updated, and is it gathered once a step?
 inline bool gathered_once(training_graph const& t, int x) {
-  return idx(x) < t.gathered_once.size() && t.gathered_once[idx(x)];
+  return zero_of(t, x) == zero_stage::updates || zero_of(t, x) == zero_stage::gradients;
 }
 /// Is this the update of a weight that is kept in the parts that are updated, and gathered for every pass
-/// (ZeRO-3, FSDP)? Then so is the sum of its gradient: each micro-batch's is reduced and scattered at once,
-/// and no whole one stays.
+/// (ZeRO-3, FSDP)?
 inline bool updates_in_parts(training_graph const& t, int node) {
   graph_node const& n = t.graph.node(node);
-  return is_update(n.op) && idx(n.in[0]) < t.home.size() && t.home[idx(n.in[0])] == node &&
-         !gathered_once(t, n.in[0]);
+  return is_update(n.op) && zero_of(t, n.in[0]) == zero_stage::weights;
+}
+/// Is this an update that reads a sum in parts (ZeRO-2, ZeRO-3)? Each micro-batch's gradient is reduced and
+/// scattered at once, and no whole one stays.
+inline bool sums_in_parts(training_graph const& t, int node) {
+  graph_node const& n = t.graph.node(node);
+  return updates_in_parts(t, node) || (is_update(n.op) && zero_of(t, n.in[0]) == zero_stage::gradients);
 }
 
 /// What becomes of a gradient that updates read.
@@ -36,7 +44,7 @@ inline std::vector<gradient_sum> gradient_sums(training_graph const& t) {
       int const made = t.graph.value(n.in[k]).producer;
       gradient_sum& s = r[idx(n.in[k])];
       s.added = s.added || (made >= 0 && t.graph.node(made).phase == step_phase::backward);
-      if (s.added && k == 1 && updates_in_parts(t, v)) s.update = v, s.operand = 1;
+      if (s.added && k == 1 && sums_in_parts(t, v)) s.update = v, s.operand = 1;
     }
   }
   return r;

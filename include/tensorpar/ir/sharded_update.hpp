@@ -9,12 +9,14 @@ namespace tensorpar::ir {
 enum class zero_stage : int {
   none,      // every copy is kept and updated whole
   // each copy keeps and updates a part of the weight and of the optimizer's state. The weight is gathered
-  // once a step, where it is read first (ZeRO-2; with micro-batches ZeRO-1, as gradients are added up before
-  // they are scattered)
+  // once a step, where it is read first (ZeRO-1: gradients are added up before they are scattered; with one
+  // micro-batch that is ZeRO-2, too)
   updates,
   // and keeps nothing but that part of the weight: gathered anew for every forward and backward pass, and the
   // gradient scattered for every micro-batch (ZeRO-3, FSDP)
   weights,
+  // as updates, but every micro-batch's gradient is scattered and added to the part that is kept (ZeRO-2)
+  gradients,
 };
 
 /// How an update operator follows the mesh of its origin.

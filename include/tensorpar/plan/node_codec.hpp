@@ -7,7 +7,7 @@
 
 namespace tensorpar::detail {
 
-constexpr char const* zero_stage_names[] = {"none", "updates", "weights"};
+constexpr char const* zero_stage_names[] = {"none", "updates", "weights", "gradients"};
 
 inline core::json encode_node(op_strategy const& n) {
   ir::sharding const& s = n.sharding;
@@ -83,7 +83,7 @@ inline op_strategy decode_node(plan_reader const& r, int devices) {
   }
   if (r.at.contains("zero")) {
     int const k = r["zero"].one_of(zero_stage_names);
-    if (k == 0) r["zero"].fail("says nothing", "updates, weights, or no such key");
+    if (k == 0) r["zero"].fail("says nothing", "updates, gradients, weights, or no such key");
     choice.zero = static_cast<ir::zero_stage>(k);
   }
   if (r.at.contains("recompute")) {

@@ -72,7 +72,8 @@ struct plan {
   }
   /// In another way than by updates in parts, which may be faster, too?
   bool saves_more_than_updates() const {
-    for (op_strategy const& n : nodes) if (n.recompute || n.zero == ir::zero_stage::weights) return true;
+    for (op_strategy const& n : nodes)
+      if (n.recompute || (n.zero != ir::zero_stage::none && n.zero != ir::zero_stage::updates)) return true;
     return false;
   }
   u64 hash() const {

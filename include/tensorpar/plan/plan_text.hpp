@@ -106,7 +106,7 @@ class plan_builder {
       if (!x.empty()) nodes.back().sharding.axes.back().letter = x[0];
       return true;
     }
-    for (ir::zero_stage s : {ir::zero_stage::updates, ir::zero_stage::weights})
+    for (ir::zero_stage s : {ir::zero_stage::updates, ir::zero_stage::weights, ir::zero_stage::gradients})
       if (key_ == zero && x == zero_stage_names[static_cast<int>(s)]) {
         nodes.back().zero = s;
         return true;

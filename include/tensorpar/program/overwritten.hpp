@@ -7,11 +7,11 @@
 
 namespace tensorpar::passes {
 
-/// The buffer whose bytes a task's first result may take once nothing else reads it, by the operator's
-/// `overwrites` (op/core/concepts.hpp); -1: there is none. So the gradient of logits, often a step's largest
-/// values, lies where they lay. What the host or another step left is never written.
+/// The buffer whose bytes a task's first result may take once nothing else reads it, by the node's `in_place`
+/// or the operator's `overwrites` (op/core/concepts.hpp); -1: there is none. So the gradient of logits, often
+/// a step's largest values, lies where they lay. What the host or another step left is never written.
 inline int overwritten(computation_graph const& g, program const& p, task const& t) {
-  int const k = t.op.op->overwrites;
+  int const k = g.node(t.node).in_place ? 0 : t.op.op->overwrites;
   if (k < 0 || idx(k) >= t.in.size() || t.out.empty()) return -1;
   int const from = t.in[idx(k)];
   buffer const &x = p.buffers[idx(from)], &y = p.buffers[idx(t.out[0])];

@@ -247,9 +247,8 @@ class unroller : step_meshes {
     t.op = n.op;
     if (keep_) t.name = label(v);
     t.mesh = mesh_of(v);
-    // An addition of gradients that lie alike is done where they lie, even as partial sums: addition is
-    // linear.
-    bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward &&
+    // Gradients that lie alike are added where they lie, even as partial sums: addition is linear.
+    bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward && !n.in_parts &&
                        at(copies(n.in[0]).front()).where == at(copies(n.in[1]).front()).where;
     if (alike) {
       ir::layout const l = at(copies(n.in[0]).front()).where;
@@ -307,6 +306,7 @@ class unroller : step_meshes {
     for (int x : n.out)
       for (auto const& [c, k] : readers_[idx(x)]) {
         graph_node const& m = g_.node(c);
+        if (m.in_parts) bring(x, ir::operand_layout(space(c), m.letters, mesh_of(c), k), c);
         // may add where they lie
         if (m.phase != n.phase || (m.op.is<tensorpar::add>() && m.phase == step_phase::backward)) continue;
         ir::layout const here = at(copies(x).front()).where;

@@ -21,6 +21,7 @@ inline std::vector<std::string> choice_words(operator_choice const& c) {
   std::vector<std::string> r;
   if (c.recomputed) r.push_back("computed again");
   if (c.zero == ir::zero_stage::updates) r.push_back("ZeRO: updates in parts");
+  if (c.zero == ir::zero_stage::gradients) r.push_back("ZeRO: gradients in parts");
   if (c.zero == ir::zero_stage::weights) r.push_back("ZeRO: weights in parts");
   if (c.prefetched) r.push_back("prefetched");
   return r;
@@ -74,6 +75,8 @@ inline std::vector<operator_choice> choices_of(training_graph const& t, plan con
     if (!is_update(n.op) || n.in.empty() || c.zero == ir::zero_stage::weights) continue;
     if (ir::updates_in_parts(t, u))
       c.zero = ir::zero_stage::weights;
+    else if (ir::sums_in_parts(t, u))
+      c.zero = ir::zero_stage::gradients;
     else if (detail::shares_update(g, n, p))
       c.zero = ir::zero_stage::updates;
   }

@@ -95,14 +95,15 @@ inline std::string pipeline_words(pipeline const& l) {
   return split ? r + ", with weights' gradients apart" : r;
 }
 
-/// "weights gathered where they are used (ZeRO-3)", "updates shared (ZeRO-2) for 3 of 12 weights' operators".
+/// "weights gathered where they are used (ZeRO-3)", "updates shared (ZeRO-1) for 3 of 12 weights' operators".
 inline std::vector<std::string> zero_words(computation_graph const& g, plan const& p) {
-  std::size_t all = 0, weights = 0, updates = 0;
+  std::size_t all = 0, weights = 0, updates = 0, gradients = 0;
   for (std::size_t v = 0; v < p.nodes.size(); ++v) {
     if (!weighs(g, g.nodes[v])) continue;
     ++all;
     weights += p.nodes[v].zero == ir::zero_stage::weights;
     updates += p.nodes[v].zero == ir::zero_stage::updates;
+    gradients += p.nodes[v].zero == ir::zero_stage::gradients;
   }
   for (pipeline_stage const& s : p.pipeline.stages)
     for (int v : s.nodes) updates += s.shard_optimizer && weighs(g, g.nodes[idx(v)]);
@@ -111,8 +112,9 @@ inline std::vector<std::string> zero_words(computation_graph const& g, plan cons
     return n == all ? "" : " for " + std::to_string(n) + " of " + counted(all, "operator") + " with weights";
   };
   if (weights) r.push_back("weights gathered where they are used (ZeRO-3)" + part(weights));
-  if (updates)
-    r.push_back(std::string("updates shared (ZeRO-") + (p.pipeline.empty() ? "2)" : "1)") + part(updates));
+  if (gradients) r.push_back("gradients and updates shared (ZeRO-2)" + part(gradients));
+  bool const at_once = p.pipeline.empty() && p.micro_batches == 1;     // gradients go as they come
+  if (updates) r.push_back(std::string("updates shared (ZeRO-") + (at_once ? "2)" : "1)") + part(updates));
   return r;
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("devices that communicate beside computing get what they get one after
   for (int trial = 0; trial < test_effort::cases(15); ++trial) {
     plan p = random_pipeline(g[0], {.devices = 2 + trial % 3}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
     CAPTURE(trial);
     auto const run = [&](auto& e) {
       e.initialise(7);

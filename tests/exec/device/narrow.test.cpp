@@ -158,7 +158,7 @@ TEST_CASE("over double and in the prime field a graph in bf16 is the graph, unde
       training_options const o = options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1);
       plan p = with(random_plan(mixed_precision(g), 1 + trial % 6, draw), o);
       for (op_strategy& c : p.nodes) {
-        c.zero = static_cast<ir::zero_stage>(draw() % 3);
+        c.zero = static_cast<ir::zero_stage>(draw() % 4);
         c.recompute = draw() % 2;
       }
       CAPTURE(trial);
@@ -241,7 +241,7 @@ TEST_CASE("pipelines in bf16 are the pipelines, and train") {
       plan p = random_pipeline(half, {.devices = 2 + trial % 4, .sizes = false}, 1, i64{1} << (trial % 3), draw);
       p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       if (trial % 2)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       CAPTURE(trial);
       planned_step const s = passes::pipeline_pass(half, p);
       auto const found = check(s.graph, s.plan, unroll(s));

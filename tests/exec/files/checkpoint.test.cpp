@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("a run resumed under another plan equals the uninterrupted on
       o.optimizer.eps = 1e-3;  // a gradient that is zero but for rounding stays small after AdamW's division
       plan four = random_plan(g, 4, draw), two = random_plan(g, 2, draw), one = serial_plan(g);
       four.optimizer = two.optimizer = one.optimizer = o.optimizer;
-      for (op_strategy& c : four.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& c : four.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       scratch_folder const folder;
       executor_of<S> through(differentiate(g, o), four);
       through.initialise(7);

@@ -129,7 +129,7 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
       training_options const o = options(trial, 1 + trial % 3);
       plan p = with(random_plan(g, 1 + trial % 4 * 2, draw), o);
       for (op_strategy& c : p.nodes) {
-        c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 3);
+        c.zero = static_cast<tensorpar::ir::zero_stage>(draw() % 4);
         c.recompute = draw() % 2;
       }
       if (trial % 2) p.node_order = random_order(g, draw);
@@ -274,7 +274,7 @@ TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of 
       p.optimizer = options(trial, 1).optimizer;
       p.scalar_bytes = sizeof(prime_field);
       if (trial % 2)
-        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       planned_step const s = tensorpar::passes::pipeline_pass(g, p);
       program const plain = unroll(s, {&exact::workspace}), q = tensorpar::exec::fused<exact>(plain, s.plan.cluster);
       for (task const& t : q.tasks)

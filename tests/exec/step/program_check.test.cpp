@@ -26,7 +26,7 @@ TEST_CASE("what unroll makes for a policy is a program for it, under any plan") 
       training_graph const t = differentiate(g);
       plan p = random_plan(g, n, draw);
       CHECK(refusal(t, p, unroll(t, p, {&compute_t::workspace})) == "");
-      for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       planned_step const s = tensorpar::passes::memory_pass(t, p);
       CHECK(refusal(s.graph, s.plan, unroll(s.graph, s.plan, {&compute_t::workspace})) == "");
     }

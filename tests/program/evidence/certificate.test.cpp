@@ -24,7 +24,7 @@ std::string said(std::vector<finding> const& all) {
   return r;
 }
 void save_something(plan& p, std::mt19937& draw) {
-  for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 3 == 0};
+  for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<ir::zero_stage>(draw() % 4), draw() % 3 == 0};
 }
 /// In turn: shardings alone, shardings and savings, rules and shardings, all three, a pipeline.
 subject sealed(int turn, std::mt19937& draw) {
@@ -103,7 +103,7 @@ TEST_CASE("two hundred and more different mutations of plans are all refused") {
         case 6: kind = "another's sharding"; any(q.nodes).sharding = any(q.nodes).sharding; break;
         case 7: kind = "an operator less"; q.nodes.pop_back(); break;
         case 8: kind = "recompute"; { op_strategy& c = any(q.nodes); c.recompute = !c.recompute; } break;
-        case 9: kind = "sharding"; any(q.nodes).zero = static_cast<ir::zero_stage>(draw() % 3); break;
+        case 9: kind = "sharding"; any(q.nodes).zero = static_cast<ir::zero_stage>(draw() % 4); break;
         case 10: kind = "graph"; q.graph ^= u64{1} << (draw() % 64); break;
         case 11: kind = "serial graph"; if (rules) q.serial ^= u64{1} << (draw() % 64); break;
         case 12: kind = "step left out"; if (rules) q.rewrites.erase(q.rewrites.begin() + static_cast<std::ptrdiff_t>(i)); break;

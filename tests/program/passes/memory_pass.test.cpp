@@ -57,18 +57,18 @@ TEST_CASE("without savings the step is the graph's own") {
 TEST_CASE("states and weights take a quarter on four devices from one step to the next") {
   on_four c;
   auto const [weight, state] = homes(c.step());
-  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights}) {
+  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::gradients, tensorpar::ir::zero_stage::weights}) {
     c.set(zero);
     CHECK(homes(c.step()) == std::pair(weight / 4, state / 4));
   }
 }
 
-TEST_CASE("a weight in parts is gathered for each pass and its gradient scattered for each micro-batch, or both once a step") {
+TEST_CASE("a weight in parts is gathered for each pass or once a step, its gradient scattered for each micro-batch or once") {
   on_four c(optimizer_kind::sgd);
   c.t = differentiate(c.g, {.optimizer = {optimizer_kind::sgd}, .micro_batches = 3});
   c.p.micro_batches = 3;
   int const weight = c.g.node(2).in[1];           // of fc2, whose operand needs a gradient
-  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::weights}) {
+  for (auto const zero : {tensorpar::ir::zero_stage::updates, tensorpar::ir::zero_stage::gradients, tensorpar::ir::zero_stage::weights}) {
     c.set(zero);
     planned_step const s = c.step();
     program const q = unroll(s.graph, s.plan);
@@ -84,9 +84,8 @@ TEST_CASE("a weight in parts is gathered for each pass and its gradient scattere
       gathers += gather;
       scatters += x == s.graph.gradient[static_cast<std::size_t>(weight)] && k.step.kind == tensorpar::ir::reshard_kind::reduce_scatter;
     }
-    bool const each = zero == tensorpar::ir::zero_stage::weights;
-    CHECK(gathers == (each ? 6 : 1));
-    CHECK(scatters == (each ? 3 : 1));
+    CHECK(gathers == (zero == tensorpar::ir::zero_stage::weights ? 6 : 1));
+    CHECK(scatters == (zero == tensorpar::ir::zero_stage::updates ? 1 : 3));
     CHECK(first < computes);                      // by the step that reads it, not by the one that updates it
   }
 }

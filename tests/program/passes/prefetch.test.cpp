@@ -113,7 +113,7 @@ TEST_CASE("random plans and pipelines: the same tasks, a valid program, the same
     if (p.pipeline.empty()) {
       p.micro_batches = 1 + i % 2;
       if (i % 4) p.optimizer.clip_norm = 1;
-      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 3), draw() % 3 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 4), draw() % 3 == 0};
     }
     computation_graph const& mine = p.pipeline.empty() ? g : residual_mlp();
     p.prefetch = 0;

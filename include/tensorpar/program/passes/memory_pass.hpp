@@ -98,8 +98,9 @@ class recomputation {
 
 /// Gives the updates of operator f's weights to the parts of `mesh` that held copies, and the weights
 /// themselves: they live where they are updated. With `weights` they are gathered for every pass, else once a
-/// step, where they are read first (Megatron: overlap-param-gather). `update`: an update operator derived
-/// from f. O(axes * loops).
+/// step, where they are read first (Megatron: overlap-param-gather). With `gradients` each micro-batch's
+/// gradient is scattered; `weights` implies that. `update`: an update operator derived from f.
+/// O(axes * loops).
 inline void shard_update(training_graph& t, int update, ir::sharding const& mesh, ir::zero_stage s) {
   graph_node& n = t.graph.node(update);
   if (s == ir::zero_stage::none || n.letters.empty()) return;
@@ -109,9 +110,18 @@ inline void shard_update(training_graph& t, int update, ir::sharding const& mesh
   if (!is_update(n.op)) return;
   int const x = n.in[0];
   t.home[idx(x)] = update;
-  if (s == ir::zero_stage::weights) return;
-  t.gathered_once.resize(std::max(t.gathered_once.size(), idx(x) + 1), 0);
-  t.gathered_once[idx(x)] = 1;
+  t.zero.resize(std::max(t.zero.size(), idx(x) + 1), ir::zero_stage::none);
+  t.zero[idx(x)] = s;
+  if (s != ir::zero_stage::gradients) return;
+  // what adds micro-batches of a pipeline, but where several stages add to one sum
+  for (int sum = t.graph.value(n.in[1]).producer; sum >= 0 && t.graph.node(sum).in_place;) {
+    graph_node& m = t.graph.node(sum);
+    m.origin = n.origin;
+    m.letters = n.letters;
+    m.share = n.share;
+    m.in_parts = true;
+    sum = t.graph.value(m.in[0]).producer;
+  }
 }
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in
