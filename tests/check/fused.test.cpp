@@ -56,7 +56,7 @@ subject random_subject(computation_graph const& g, int trial, std::mt19937& draw
   p.optimizer = o.optimizer;
   p.micro_batches = o.micro_batches;
   if (trial % 2) p.node_order = tests::random_order(g, draw);
-  for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 3), draw() % 3 == 0};
+  for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<tensorpar::ir::zero_stage>(draw() % 4), draw() % 3 == 0};
   planned_step s = tensorpar::passes::memory_pass(differentiate(g, o), p);
   program q = tensorpar::passes::fuse_tasks(unroll(s.graph, s.plan), p.cluster, &everything, &no_workspace);
   return {std::move(s.graph), std::move(s.plan), std::move(q)};

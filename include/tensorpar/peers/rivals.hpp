@@ -126,7 +126,7 @@ template <cost::cost_model M> class rival_search {
     data.recompute = {recomputation::none};
     configured("DDP", data);
     data.recompute = any;
-    data.sharding = {zero_stage::updates};
+    data.sharding = {zero_stage::updates, zero_stage::gradients};
     configured("ZeRO-2", data);
     data.sharding = {zero_stage::weights};
     configured("FSDP", data);
@@ -144,8 +144,9 @@ template <cost::cost_model M> class rival_search {
 }  // namespace detail
 
 /// What a plan has to beat, each with its settings:
-/// - DDP: data parallelism, everything kept; ZeRO-2: updates shared; FSDP: weights shared (ZeRO-3). All with
-///   the size of micro-batches, recomputation and prefetch that suit them best.
+/// - DDP: data parallelism, everything kept; ZeRO-2: updates shared, and gradients where that helps; FSDP:
+///   weights shared (ZeRO-3). All with the size of micro-batches, recomputation and prefetch that suit them
+///   best.
 /// - Megatron: tensor parallelism within the innermost links x pipeline x virtual stages x data x size of
 ///   micro-batches x recomputation x distributed optimizer, with sequence parallelism.
 /// - planners' kinds, where asked for: Alpa's, Unity's and experts'. They are this library's searches put

@@ -6,6 +6,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/program/memory_by_kind.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -24,7 +25,7 @@ TEST_CASE("configurations of every kind are accepted by the checker and train as
   int turn = 0;                                                          // each degree meets each sharding and each recomputation
   for (degrees const d : {degrees{8, 1, 1, 1}, {4, 2, 1, 1}, {2, 4, 1, 1}, {1, 8, 1, 1}, {2, 2, 2, 1}, {2, 2, 2, 2}, {1, 4, 2, 2}, {1, 2, 4, 1}}) {
     ++turn;
-    for (auto const sharding : {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::weights})
+    for (auto const sharding : {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::weights, ir::zero_stage::gradients})
       for (auto const again : {recomputation::none, recomputation::selective, recomputation::full}) {
         if ((static_cast<int>(sharding) + static_cast<int>(again) + turn) % 3) continue;
         parallel_config const c{.data = d.data, .tensor = d.tensor, .pipeline = d.pipeline, .virtual_stages = d.chunks,
@@ -42,6 +43,28 @@ TEST_CASE("configurations of every kind are accepted by the checker and train as
         CHECK((shared > 0) == (sharding != ir::zero_stage::none));
         CHECK((repeated > 0) == (again != recomputation::none));
       }
+  }
+}
+
+TEST_CASE("ZeRO-2 scatters every micro-batch's gradients and keeps no whole sum, in a pipeline or without") {
+  training_problem const asked = tests::small_gpt(16);
+  for (int stages : {1, 2}) {
+    CAPTURE(stages);
+    auto const of = [&](ir::zero_stage shared) {
+      parallel_config const c{.data = 4, .pipeline = stages, .micro_batch = 1, .sharding = shared, .prefetch = 0};
+      configured_plan const x = configured(asked, logical(4 * stages), cost::analytical{}, c);
+      planned_step const s = step_of(x.graph, x.plan);
+      CHECK(check(s.graph, s.plan, s.program).empty());
+      i64 scatters = 0;
+      for (task const& t : s.program.tasks)
+        scatters += t.kind == task_kind::reshard && t.step.kind == ir::reshard_kind::reduce_scatter;
+      return std::pair(passes::memory_of(s).front()[passes::memory_kind::gradients], scatters);
+    };
+    auto const [whole, once] = of(ir::zero_stage::updates);
+    auto const [parts, each] = of(ir::zero_stage::gradients);
+    CHECK(parts < whole * 3 / 4);                     // what one micro-batch just made is whole
+    CHECK(once > 0);
+    CHECK(each == 4 * once);                          // micro-batches
   }
 }
 
@@ -82,6 +105,23 @@ TEST_CASE("tensor parallelism communicates while it computes gradients of weight
   CHECK(uncovered(2) < 0.75);                                            // results of the forward pass are waited for
 }
 
+TEST_CASE("a pipeline has up to two stages more than layers: what stands before them, and what follows") {
+  training_problem const asked = tests::small_gpt(16);
+  parallel_config const c{.tensor = 2, .pipeline = 3, .virtual_stages = 2, .micro_batch = 1};
+  training_problem some = asked;
+  some.samples = 15;
+  configured_plan const x = configured(some, logical(6), cost::analytical{}, c);
+  REQUIRE(x.plan.pipeline.stages.size() == 6);
+  for (std::size_t s = 0; s < 6; ++s) {
+    int layers = 0;
+    for (int v : x.plan.pipeline.stages[s].nodes) layers = std::max(layers, x.graph.node(v).op.is<attention>() ? 1 : 0);
+    CHECK(layers == (s > 0 && s < 5));
+    CHECK(!x.plan.pipeline.stages[s].nodes.empty());
+  }
+  planned_step const s = step_of(x.graph, x.plan);
+  CHECK(check(s.graph, s.plan, s.program).empty());
+}
+
 TEST_CASE("a stage keeps what it was sent: recomputing asks for nothing again") {
   training_problem const asked = tests::small_gpt(16);
   for (auto const again : {recomputation::none, recomputation::selective, recomputation::full}) {
@@ -103,4 +143,5 @@ TEST_CASE("what does not divide is refused, and says what would") {
   refused({.data = 8, .tensor = 0}, "a degree of 0");
   refused({.data = 8, .micro_batch = 3}, "16 samples in micro-batches of 3 on 8 replicas");
   refused({.data = 1, .pipeline = 8}, "4 repeated layers for 8 stages");
+  refused({.data = 1, .pipeline = 8}, "and two for what stands at the ends");
 }

@@ -35,7 +35,7 @@ struct parallel_config {
   int virtual_stages = 1;                    // chunks of layers on each group of devices (Megatron: vp)
   i64 micro_batch = 1;                       // samples of one replica at a time
   bool sequence_parallel = true;             // may what is not split by weights be split by tokens?
-  // DDP: none; Megatron's distributed optimizer, ZeRO-1: updates; FSDP, ZeRO-3: weights
+  // DDP: none; Megatron's distributed optimizer, ZeRO-1: updates; ZeRO-2: gradients; FSDP, ZeRO-3: weights
   ir::zero_stage sharding = ir::zero_stage::none;
   recomputation recompute = recomputation::none;
   // of the repeated layers on each group of devices, or in each chunk of them: the first so many recompute
@@ -47,7 +47,7 @@ struct parallel_config {
 
 /// "tensor 8, pipeline 16 x 2, data 64, micro-batches of 1, ZeRO-1, full recomputation, prefetch 2".
 inline std::string text_of(parallel_config const& c) {
-  constexpr char const *zero[] = {"", ", ZeRO-1", ", ZeRO-3"},
+  constexpr char const *zero[] = {"", ", ZeRO-1", ", ZeRO-3", ", ZeRO-2"},
                        *again[] = {"", ", selective recomputation", ", full recomputation"};
   return "tensor " + std::to_string(c.tensor) + ", pipeline " + std::to_string(c.pipeline) +
          (c.virtual_stages > 1 ? " x " + std::to_string(c.virtual_stages) : "") + ", data " +
@@ -128,11 +128,11 @@ std::optional<std::string> tensor_loops(computation_graph const& one, machine co
 /// last. Where that does not divide, these two count as a layer each (Llama 3, section 3.3.2).
 inline std::vector<int> chunk_of_each(computation_graph const& g, int chunks) {
   auto const [block, layers] = layers_of(g);
-  if (chunks > 1 && (block < 0 || layers < chunks))
+  int const ends = layers % chunks ? 1 : 0;
+  if (chunks > 1 && (block < 0 || layers + 2 * ends < chunks))
     throw error(std::to_string(layers) + " repeated layers for " + std::to_string(chunks) +
                     " stages of a pipeline",
-                "configured", "as many stages as layers at most");
-  int const ends = layers % chunks ? 1 : 0;
+                "configured", "as many stages as layers at most, and two for what stands at the ends");
   std::vector<int> r(g.nodes.size(), 0);
   bool begun = false;
   for (std::size_t v = 0; v < g.nodes.size(); ++v) {

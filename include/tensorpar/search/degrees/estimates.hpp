@@ -28,7 +28,7 @@ struct degree_limits {
   i64 max_micro_batch = 0;               // times the graph's own batch; 0: as memory allows
   std::vector<int> micro_batches = {};   // without a pipeline: numbers that are allowed; empty: any
   std::vector<ir::zero_stage> sharding = {ir::zero_stage::none, ir::zero_stage::updates,
-                                          ir::zero_stage::weights};
+                                          ir::zero_stage::gradients, ir::zero_stage::weights};
   std::vector<recomputation> recompute = {recomputation::none, recomputation::selective, recomputation::full};
   int simulated = 32;                    // configurations, those expected to be fastest
   // operators times micro-batches of a pipeline that is simulated; two such programs take some 2 GB
@@ -135,20 +135,21 @@ template <cost::cost_model M> class degree_estimates {
     double const m = static_cast<double>(micro_batches(c)), stages = c.pipeline, chunks = c.virtual_stages,
                  part = 1 / stages, copies = c.data;
     auto const bytes = [&](passes::memory_kind k) { return static_cast<double>(one->memory[k]); };
-    double const kept = c.sharding == ir::zero_stage::weights   ? 1 / copies
-                        : c.sharding == ir::zero_stage::updates ? 1 + 1 / copies
-                                                                : 1,
-                 stepped = c.sharding == ir::zero_stage::none ? 1 : 1 / copies;
-    double const sums = m > 1 ? 1 : 0;                 // of one micro-batch, a gradient goes as it comes
+    bool const gathers = c.sharding == ir::zero_stage::weights,
+               scatters = gathers || c.sharding == ir::zero_stage::gradients;
+    double const stepped = c.sharding == ir::zero_stage::none ? 1 : 1 / copies,
+                 kept = gathers ? stepped : c.sharding == ir::zero_stage::none ? 1 : 1 + stepped,
+                 // of one micro-batch, a gradient goes as it comes
+                 sums = m == 1 ? 0 : scatters ? stepped : 1;
     double in_flight = std::min(m, stages) * part;
     if (chunks > 1) in_flight *= 1 + (stages - 1) / (stages * chunks);
     // interleaved, chunks end one after another, each with as many micro-batches as there are stages
     double const last = 1 + (chunks - 1) / chunks * (stages - 1);
-    // gradients are summed while the backward passes that follow run, two thirds of so much; ZeRO-3 gathers
-    // weights for both passes of every micro-batch, and scatters what it sums
-    bool const gathers = c.sharding == ir::zero_stage::weights;
-    double const talking = part * summed(c, one->weights) * (gathers ? 1.5 * m : 1),
-                 covering = one->seconds * part * (gathers ? m : last * 2 / 3);
+    // gradients are summed while the backward passes that follow run, two thirds of so much; ZeRO-2 scatters
+    // every micro-batch's, ZeRO-3 gathers weights for both passes of each, too
+    double const talking =
+                     part * summed(c, one->weights) * (gathers ? 1.5 * m : scatters ? (m + 1) / 2 : 1),
+                 covering = one->seconds * part * (gathers ? m : scatters ? m * 2 / 3 : last * 2 / 3);
     hop_seconds const& hops = this->hops(c, *one);
     double const each = part * one->seconds,
                  // of each group one chunk: as many micro-batches as groups are on their way together
@@ -156,7 +157,7 @@ template <cost::cost_model M> class degree_estimates {
                  seconds = part * one->first + (m - 1) * std::max(slot, hops.busy) +
                            (stages - 1) / chunks * each + hops.way;
     return estimated_config{c, seconds,
-                            part * (kept * bytes(weights) + std::min(1.0, kept) * sums * bytes(gradients) +
+                            part * (kept * bytes(weights) + sums * bytes(gradients) +
                                     stepped * bytes(optimizer)) +
                                 in_flight * bytes(activations) + bytes(workspace),
                             std::max(0.0, talking - covering)};
@@ -229,6 +230,7 @@ template <cost::cost_model M> class degree_estimates {
         for (ir::zero_stage const shared : o.sharding) {
           if (slow || (shared != ir::zero_stage::none && c.data == 1)) continue;
           if (shared == ir::zero_stage::weights && c.pipeline > 1) continue;
+          if (shared == ir::zero_stage::gradients && micro_batches(c) == 1) continue;    // as with updates
           c.recompute = again;
           c.sharding = shared;
           auto const e = estimate(c);
@@ -248,7 +250,7 @@ template <cost::cost_model M> class degree_estimates {
         for (c.virtual_stages = 1; c.virtual_stages <= o.max_virtual_stages; ++c.virtual_stages) {
           int const chunks = c.pipeline * c.virtual_stages;
           bool const whole = all_.layers() % chunks == 0 || (all_.layers() + 2) % chunks == 0;
-          if (c.pipeline > 1 ? !whole || chunks > all_.layers() : c.virtual_stages > 1) continue;
+          if (c.pipeline > 1 ? !whole || chunks > all_.layers() + 2 : c.virtual_stages > 1) continue;
           if (too_large(c, o) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
           savings(fewest);
         }
