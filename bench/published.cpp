@@ -142,6 +142,18 @@ computation_graph model_of(row const& r) {
 bool unknown(std::string const& cell) {
   return cell.empty() || cell == "?" || has(cell, "not stated") || has(cell, "see recipe") || has(cell, "default of the program");
 }
+/// Does the row's software run operators one by one (PyTorch's eager mode)? So do Composer of 2023, and torchtitan's "FSDP" beside
+/// "FSDP+compile".
+bool one_by_one(row const& r) {
+  std::string const section = r.count("section") ? r.at("section") : "", software = r.count("software") ? r.at("software") : "";
+  return has(software, "Composer") || section.ends_with(" FSDP");
+}
+/// Is the row's software older than FlashAttention (Dao et al., May 2022)?
+bool before_fused_attention(row const& r) {
+  std::string const software = r.count("software") ? r.at("software") : "";
+  for (char const* month : {"2022-01", "2022-02", "2022-03", "2022-04", "2022-05"}) if (has(software, month)) return true;
+  return has(software, "2021") || has(software, "2020");
+}
 /// May recomputation be of some layers, all of each? So trainers with FSDP mean "selective" unless they say that it is of operators.
 bool by_layers(row const& r) {
   std::string const& again = r.at("recompute");
@@ -158,21 +170,25 @@ std::vector<search::parallel_config> configs_of(row const& r, i64 micro_batch, i
   c.micro_batch = micro_batch;
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
   std::vector<ir::zero_stage> shared{ir::zero_stage::none};
-  if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) shared = {ir::zero_stage::updates};
+  if (has(shard, "FSDP gradients")) shared = {ir::zero_stage::gradients};
+  else if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) shared = {ir::zero_stage::updates};
   else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) shared = {ir::zero_stage::weights};
-  else if (unknown(shard) && c.data > 1) shared.push_back(ir::zero_stage::updates);
-  // not none: fused kernels keep what they read, not what lies between
-  std::vector<search::recomputation> recomputed{search::recomputation::selective};
+  else if (unknown(shard) && c.data > 1) shared = {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::gradients};
+  // fused kernels keep what they read, not what lies between
+  std::vector<search::recomputation> recomputed{one_by_one(r) && !has(again, "selective") ? search::recomputation::none
+                                                                                         : search::recomputation::selective};
   if (has(again, "full") || has(again, "block") || has(again, "every other layer")) recomputed = {search::recomputation::full};
   if (has(again, "every other layer")) c.recompute_layers = static_cast<int>(whole(r.at("layers"), 2)) / 2 / c.pipeline / c.virtual_stages;
   else if (unknown(again)) recomputed.push_back(search::recomputation::full);
   std::vector<search::parallel_config> all;
-  for (search::recomputation x : recomputed)
-    for (ir::zero_stage s : shared) {
-      c.recompute = x;
-      c.sharding = s;
-      all.push_back(c);
-    }
+  for (int ahead : {2, 1})
+    for (search::recomputation x : recomputed)
+      for (ir::zero_stage s : shared) {
+        c.prefetch = ahead;
+        c.recompute = x;
+        c.sharding = s;
+        all.push_back(c);
+      }
   return all;
 }
 
@@ -193,8 +209,9 @@ struct written_scores {
   }
   double seconds(cost::reshard_query const& q) const { return fused.seconds(q); }
 };
-/// By what the row notes, as "126M without flash attention".
+/// By the software's age, or by what the row notes, as "126M without flash attention".
 written_scores model_for(row const& r) {
+  if (before_fused_attention(r)) return {{}, real(r.at("hidden")) / real(r.at("heads"))};
   std::string const note = r.count("note") ? r.at("note") : "";
   std::size_t const at = note.find(" without flash attention");
   if (at == note.npos || at == 0) return {};
@@ -207,16 +224,18 @@ struct prediction { double seconds = 0; i64 lacks = 0; };
 struct settings { std::string effort; bool rivals = false, of_megatron = false; };
 
 /// The step of so many micro-batches on each replica: simulated, or beyond `most` what two shorter ones say of one more.
-prediction predict(training_problem asked, machine const& on, written_scores const& model, search::parallel_config const& c, i64 micro_batches) {
+prediction predict(training_problem asked, machine const& on, written_scores const& model, search::parallel_config const& c, i64 micro_batches,
+                   bool fused) {
   prediction r;
   auto const timed = [&](i64 m) {
     asked.samples = m * c.micro_batch * c.data;
     search::configured_plan const x = search::configured(asked, on, model, c);
     planned_step const s = step_to_simulate(x.graph, x.plan);
-    // what was published ran kernels that are fused as ours on GPUs are, and it had the room for that
+    // most of what was published ran kernels that are fused as ours on GPUs are, and it had the room for that
     machine roomy = x.plan.cluster;
     for (device_kind& k : roomy.kinds) k.memory = i64{1} << 50;
-    program const p = passes::fuse_tasks(s.program, roomy, [](op::any_op const&, bool) { return true; }, no_workspace);
+    passes::kernel_rule const any = [](op::any_op const&, bool) { return true; };
+    program const p = fused ? passes::fuse_tasks(s.program, roomy, any, no_workspace) : s.program;
     for (int d = 0; d < on.size(); ++d) r.lacks = std::max(r.lacks, p.arena[static_cast<std::size_t>(d)] - on.kind_of(d).memory);
     return simulate(p, x.plan.cluster, model, {true, false}).seconds;
   };
@@ -278,13 +297,14 @@ void run(row const& r, std::vector<double>& errors, settings s) {
   std::optional<prediction> best;
   search::parallel_config chosen;
   int const said = static_cast<int>(whole(r.at("vp"), 0));
-  std::vector<int> const chunks = said > 0 ? std::vector{said} : r.at("vp") == ">1" ? std::vector{2, 4} : std::vector{1, 2, 4};
+  std::vector<int> const chunks = said > 0 ? std::vector{said} : r.at("vp") == ">1" ? std::vector{2, 4, 8} : std::vector{1, 2, 4};
   for (i64 m : given ? std::vector<i64>{given} : std::vector<i64>{1, 2, 4})
     for (int v : chunks)
       for (search::parallel_config const& c : configs_of(r, m, v)) {
         if (batch % (c.data * m) || (v > 1 && (c.pipeline == 1 || batch / (c.data * m) % c.pipeline))) continue;
-        if (best && best->lacks <= 0 && c.recompute != chosen.recompute && c.recompute == search::recomputation::full) continue;  // slower
-        prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * m));
+        bool const again = c.recompute != chosen.recompute && c.recompute == search::recomputation::full;
+        if (best && best->lacks <= 0 && (again || c.prefetch < chosen.prefetch)) continue;                           // slower
+        prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * m), !one_by_one(r));
         if (best && (x.lacks > 0 ? best->lacks <= x.lacks : best->lacks <= 0 && best->seconds <= x.seconds)) continue;
         best = x;
         chosen = c;
@@ -294,7 +314,7 @@ void run(row const& r, std::vector<double>& errors, settings s) {
     search::parallel_config c = chosen;
     c.recompute = search::recomputation::full;
     c.recompute_layers = (lacking + fitting) / 2;
-    prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * c.micro_batch));
+    prediction const x = predict(asked, on, model_for(r), c, batch / (c.data * c.micro_batch), !one_by_one(r));
     (x.lacks > 0 ? lacking : fitting) = c.recompute_layers;
     if (x.lacks > 0 ? best->lacks > 0 && x.lacks < best->lacks : best->lacks > 0 || x.seconds < best->seconds) {
       best = x;
