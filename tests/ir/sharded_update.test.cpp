@@ -59,6 +59,20 @@ TEST_CASE("where no axis divides an extent, as much of it as does; the rest are 
   CHECK(weight_update(16, 9).kept({0, {{'0', 3, 4}, {'0', 4, 1}}}).degree(ir::part_kind::shard, 0) == 1);
 }
 
+TEST_CASE("of all numbers of copies the largest part that divides an extent is followed") {
+  for (i64 const out : {1, 7, 36, 60})
+    for (i64 const in : {5, 48}) {
+      weight_update const w(out, in);
+      for (i64 copies = 2; copies <= 240; ++copies) {
+        i64 most = copies;
+        while (copies % most || (out % most && in % most)) --most;
+        ir::layout const l = w.kept({0, {{'0', copies, 1}}});
+        CHECK(l.degree(ir::part_kind::shard, out % most ? 1 : 0) == most);
+        CHECK(l.degree(ir::part_kind::replicate) == copies / most);
+      }
+    }
+}
+
 TEST_CASE("one loop split by two axes is followed as a whole") {
   ir::layout const l = weight_update(24, 5).kept({0, {{'0', 2, 4}, {'0', 4, 1}}});
   CHECK(l.degree(ir::part_kind::shard, 0) == 8);

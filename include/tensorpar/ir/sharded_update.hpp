@@ -29,7 +29,7 @@ struct update_sharding {
 /// none of its loops follows, the first loop follows that axis which no axis splits and whose extent the axis
 /// divides. Where no extent is such a multiple, one loop follows the largest part of an axis that it can; the
 /// others hold copies. Layouts and reshards (reduce-scatter before, all-gather after) follow from that.
-/// Unchanged where no loop fits. O(axes * (degree + divisors * loops * axes)).
+/// Unchanged where no loop fits. O(axes * (sqrt(degree) + divisors * loops * axes)).
 inline update_sharding sharded_update(iteration_space const& update, std::string letters,
                                       sharding const& mesh) {
   update_sharding r{std::move(letters), {}};
@@ -44,16 +44,19 @@ inline update_sharding sharded_update(iteration_space const& update, std::string
     i64 parts = 1;                                               // several axes may split one loop
     for (mesh_axis const& b : mesh.axes) if (b.letter == a.letter) parts *= b.degree;
     if (parts < 2) continue;                                     // what means nothing is for others to refuse
-    bool const may_share = parts == a.degree && !r.share.degree;
-    for (i64 some = parts; some > 1 && (some == parts || may_share); --some) {
-      if (parts % some) continue;
+    auto const follows = [&](i64 some) {
+      if (parts % some) return false;
       std::size_t i = 0;
       while (i < update.loops.size() && !splits(i, some)) ++i;
-      if (i == update.loops.size()) continue;
+      if (i == update.loops.size()) return false;
       r.letters[i] = a.letter;
       if (some < parts) r.share = {a.letter, some};
-      break;
-    }
+      return true;
+    };
+    bool done = follows(parts) || parts != a.degree || r.share.degree;       // may not be shared otherwise
+    i64 q = 2;                                                               // divisors, largest first
+    for (; !done && q * q < parts; ++q) done = parts % q == 0 && follows(parts / q);
+    for (i64 some = q; !done && some > 1; --some) done = some < parts && follows(some);
   }
   return r;
 }

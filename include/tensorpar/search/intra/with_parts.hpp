@@ -46,7 +46,8 @@ inline void name_parts(part_list const& list, machine const& on, std::vector<dou
   for (int k = on.size() - 1; k > 0; --k) if (seen[idx(k)]) s.part_sizes.push_back(k);
   if (list.neighbours || !on.uniform()) return;
   bool all = true;
-  for (int k = 1; k < on.size(); ++k) all = all && (seen[idx(k)] || shared_evenly(alone, on, {0, k}) >= best);
+  double const one = shared_evenly(alone, on, {0, 1});
+  for (int k = 1; k < on.size(); ++k) all = all && (seen[idx(k)] || one / k >= best);
   s.neighbours = all;
   s.every_part = all && (on.links.size() <= 1 || on.links.front().group >= on.size());
 }
