@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/search/overlapped.hpp>
+#include <tensorpar/zoo/registry.hpp>
 
 #include "support/small_graphs.hpp"
 
@@ -70,4 +72,40 @@ TEST_CASE("nothing is tried for a plan that computes for longer than the best st
   auto const slow = x.chosen(0.9 * apart.computing);
   CHECK(slow.prefetch == 0);
   CHECK(slow.seconds == apart.seconds);
+}
+
+TEST_CASE("one prefetch alone is tried where the plan fits with it, else the others") {
+  in_parts x;
+  auto const only = [&](int ahead) { return tensorpar::search::overlapped(x.asked.graph, x.p, x.asked, cost::analytical{}, infinity, ahead); };
+  auto const apart = x.with(0), best = x.chosen();
+  CHECK(only(0).seconds == apart.seconds);
+  CHECK(x.p.prefetch == 0);
+  CHECK(only(best.prefetch).seconds == best.seconds);
+  x.p.cluster.kinds[0].memory = best.peak - 1;
+  auto const less = only(best.prefetch);
+  CHECK(!less.infeasible);
+  CHECK(less.seconds == x.chosen().seconds);
+  CHECK(x.p.prefetch < best.prefetch);
+}
+
+TEST_CASE("the prefetch of a pipeline of many micro-batches is that of few: no other makes the whole step faster") {
+  using namespace tensorpar::search;
+  training_problem const asked{.graph = zoo::make("gpt3_1b3:layers=6,hidden=1024,wide=4096,heads=16,vocab=1024,seq=512", 1),
+                               .samples = 32, .precision = precision::bf16};
+  cost::analytical const model;
+  configurations<cost::analytical> all(asked, preset("dgx-h100:1"), model);
+  for (int chunks : {1, 3}) {
+    CAPTURE(chunks);
+    parallel_config c{.data = 1, .tensor = 4, .pipeline = 2, .virtual_stages = chunks, .micro_batch = 1};
+    std::optional<int> const few = prefetch_of_few(all, c, asked, model);
+    REQUIRE(few);
+    CHECK(*few > 0);
+    configured_plan x = all.plan_of(c);
+    simulated_plan const found = overlapped(x.graph, x.plan, asked, model, infinity, few), best = overlapped(x.graph, x.plan, asked, model, infinity);
+    CHECK(found.prefetch == *few);
+    CHECK(found.seconds <= 1.005 * best.seconds);
+    c.micro_batch = 8;                                           // four micro-batches
+    CHECK(!prefetch_of_few(all, c, asked, model));
+  }
+  CHECK(!prefetch_of_few(all, {.data = 8}, asked, model));
 }

@@ -56,7 +56,8 @@ template <cost::cost_model M> class rival_search {
       if (best.refused.empty() && (x.infeasible || (best.fits() && x.seconds >= best.step.seconds))) break;
       search::configured_plan made = all_.plan_of(x.config);
       rival now{name, {}, std::move(made.graph), std::move(made.plan), {}, {}};
-      now.step = search::overlapped(now.graph, now.plan, asked_, model_, infinity);
+      std::optional<int> const ahead = search::prefetch_of_few(all_, x.config, asked_, model_);
+      now.step = search::overlapped(now.graph, now.plan, asked_, model_, infinity, ahead);
       search::parallel_config told = x.config;
       told.prefetch = now.plan.prefetch = now.step.prefetch;
       now.settings = search::text_of(told);

@@ -62,9 +62,9 @@ template <cost::cost_model M> class plan_search {
 
   void add(tried_plan c) { told_.add(r_.tried, std::move(c)); }
   /// A plan's program, simulated and compared with the fastest so far.
-  void offer(tried_plan c, computation_graph const& graph, plan p) {
+  void offer(tried_plan c, computation_graph const& graph, plan p, std::optional<int> ahead = {}) {
     p.precision = format_;
-    search::simulated_plan const s = search::overlapped(graph, p, asked_, model_, fastest());
+    search::simulated_plan const s = search::overlapped(graph, p, asked_, model_, fastest(), ahead);
     c.infeasible = s.infeasible;
     c.seconds = s.seconds;
     c.peak = s.peak;
@@ -138,9 +138,8 @@ template <cost::cost_model M> class plan_search {
     return more;
   }
 
-  /// Plans of a few degrees for all operators alike, as trainers are configured: tensor and data parallelism
-  /// with ZeRO, and pipelines where 1F1B is asked for. Those that may be faster than what is known without
-  /// rules, each once. `data_alone`: data parallelism, which takes little time to look at.
+  /// Plans of degrees for all operators alike, with ZeRO, and pipelines where 1F1B is asked for. Those that
+  /// may be faster than any without rules, each once. `data_alone`: data parallelism, which is little work.
   void degrees(bool data_alone) {
     told_.begins(data_alone ? "data parallelism" : "degrees of parallelism");
     search::degree_limits const limits = degrees_of(o_, each_, data_alone);
@@ -157,7 +156,8 @@ template <cost::cost_model M> class plan_search {
       else if (too_large(c.micro_batches)) refuse_size(std::move(c));
       else {
         search::configured_plan made = configured_->plan_of(g);
-        offer(std::move(c), made.graph, std::move(made.plan));
+        auto const ahead = search::prefetch_of_few(*configured_, g, asked_, model_);
+        offer(std::move(c), made.graph, std::move(made.plan), ahead);
       }
     }
   }

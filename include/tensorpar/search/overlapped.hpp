@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/step_of.hpp>
 #include <tensorpar/program/training_problem.hpp>
+#include <tensorpar/search/degrees/configured.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <vector>
@@ -40,10 +42,15 @@ simulated_plan simulated(computation_graph const& graph, plan const& p, training
 
 /// A plan with the prefetch that makes its step fastest, of those with which it fits. A number of operators
 /// is tried after half of it, and only while steps get shorter; none where computing alone takes `bar`
-/// seconds, or all but a hundredth of the step. O(unrolling).
+/// seconds, or all but a hundredth of the step. `only`: the one that is tried, where the plan fits with
+/// it. O(unrolling).
 template <cost::cost_model M>
 simulated_plan overlapped(computation_graph const& graph, plan& p, training_problem const& asked,
-                          M const& model, double bar) {
+                          M const& model, double bar, std::optional<int> only = {}) {
+  if (only) {
+    p.prefetch = *only;
+    if (simulated_plan x = simulated(graph, p, asked, model); !x.infeasible) return x;
+  }
   p.prefetch = 0;
   simulated_plan best = simulated(graph, p, asked, model);
   constexpr int most = 16;
@@ -57,6 +64,17 @@ simulated_plan overlapped(computation_graph const& graph, plan& p, training_prob
   }
   p.prefetch = best.prefetch;
   return best;
+}
+/// The prefetch for a configuration's pipeline of many micro-batches, found with as many as it has groups of
+/// devices, and eight at least: what overlaps is the same in each. Nothing where its own step has few enough.
+/// O(unrolling).
+template <cost::cost_model M>
+std::optional<int> prefetch_of_few(configurations<M>& all, parallel_config const& c,
+                                   training_problem const& asked, M const& model) {
+  i64 const few = c.pipeline * ((7 + c.pipeline) / c.pipeline), each = c.micro_batch * c.data;
+  if (c.pipeline == 1 || all.samples() < 4 * few * each) return {};
+  configured_plan x = all.plan_of(c, all.on(), few * each);
+  return overlapped(x.graph, x.plan, asked, model, infinity).prefetch;
 }
 
 }  // namespace tensorpar::search
