@@ -104,6 +104,11 @@ TEST_CASE("settings and bounds in words") {
   CHECK(report::bound_text(s).ends_with("(gap 50.0 %; 500 ms are recomputation for want of memory; 250 ms are communication that nothing covers)"));
   s.cost = 1.04;                                                 // of small gaps nothing is said
   CHECK(report::bound_text(s).ends_with("(gap 3.8 %)"));
+  s.cost = 0;                                                    // stages
+  s.of_steps = false;
+  CHECK(report::bound_text(s) == "");
+  s.seconds = 2;
+  CHECK(report::bound_text(s).starts_with("no step of these operators is below 1.00 s, in any stages, if no device ever waited (gap 50.0 %; 500 ms are recomp"));
 }
 
 TEST_CASE("what is computed again is summed by device, and the most of it is told") {

@@ -86,6 +86,10 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
       graph_stages<cost::analytical> const m(g, on, cost::analytical{}, o);
       for (schedule_kind k : {schedule_kind::one_f_one_b, schedule_kind::zb_h1}) CHECK(seconds <= fit_stages(g, g, on, m, {}, k).seconds);
       (r.plan.pipeline.empty() ? shardings : pipelines) += 1;
+      CHECK(r.plan.bound > 0);
+      CHECK(r.plan.bound <= r.plan.step_seconds);
+      for (tried_plan const& c : r.tried)                                    // a pipeline's is about all plans
+        if (!r.plan.pipeline.empty() && c.feasible()) CHECK(r.plan.bound <= c.seconds);
     }
   CHECK(shardings > 0);
   CHECK(pipelines > 0);
@@ -207,6 +211,7 @@ TEST_CASE("a quick search has pipelines of equal stages where memory is short an
   planned const quick = plan_training(asked, on, model, {.effort = effort::quick});
   check_result(asked.graph, 256, on, quick);
   CHECK(quick.plan.pipeline.stages.size() >= 2);
+  CHECK(quick.plan.bound > 0.05 * quick.seconds());
   planned const flat = plan_training(asked, on, model, {.effort = effort::quick, .schedules = std::vector<schedule_kind>{}});
   CHECK(flat.plan.pipeline.empty());
   CHECK(quick.seconds() < 0.4 * flat.seconds());

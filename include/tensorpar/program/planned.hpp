@@ -33,9 +33,9 @@ struct planned {
   // that the plan runs: the problem's on more samples, and after the plan's rewrites
   computation_graph graph;
   // sealed (program/evidence/certificate.hpp); step_seconds is its program's, and so is cost where it has no
-  // stages. Where it has neither stages nor rewrites, bound is what no plan is below whose operators run on
-  // all devices or the first alone, in the numbers of micro-batches that were tried
-  // (search/solve/step_bound.hpp); else 0
+  // stages. bound: with rewrites 0; with stages what no plan of the graph is below, if devices never wait
+  // (search/intra/machine_parts.hpp); else what no plan is below whose operators run on all devices or the
+  // first alone, in the numbers of micro-batches that were tried (search/solve/step_bound.hpp)
   tensorpar::plan plan;
   // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy. On very
   // many devices its program lists one of those that do the same (`program::listed_for`); a trainer unrolls

@@ -38,19 +38,26 @@ inline std::string prefetch_text(int ahead) {
   if (ahead == 0) return "collectives start where they are needed";
   return "collectives start " + std::to_string(ahead) + (ahead == 1 ? " operator ahead" : " operators ahead");
 }
+/// What a gap counts from: the search's estimate, or the simulated step of a plan with stages, without one.
+inline double above_bound(plan_summary const& s) { return s.cost > 0 ? s.cost : s.seconds; }
 /// What no plan is below, of which plans that is said, and how far this one is above it; "" without a bound.
 /// Of a gap above a twentieth it says what the bound does not know: recomputation, as it is about time alone,
 /// and communication that does not overlap.
 inline std::string bound_text(plan_summary const& s) {
-  if (s.bound <= 0 || (!s.of_steps && s.cost <= 0)) return "";
-  std::string gap = " (gap " + gap_text(s.cost, s.bound);
-  if (s.of_steps && s.cost > 1.05 * s.bound) {
+  bool const staged = s.cost <= 0 && s.seconds > 0, steps = s.of_steps || staged;
+  double const cost = above_bound(s);
+  if (s.bound <= 0 || cost <= 0) return "";
+  std::string gap = " (gap " + gap_text(cost, s.bound);
+  if (steps && cost > 1.05 * s.bound) {
     if (s.recomputing > 0)
       gap += "; " + seconds_text(s.recomputing) + " are recomputation for want of memory";
     if (s.communication.exposed > 0)
       gap += "; " + seconds_text(s.communication.exposed) + " are communication that nothing covers";
   }
   gap += ")";
+  if (staged)
+    return "no step of these operators is below " + seconds_text(s.bound) +
+           ", in any stages, if no device ever waited" + gap;
   if (s.of_steps)
     return "no step whose operators run on all these devices or on the first alone is below " +
            seconds_text(s.bound) + ", whatever overlaps" + gap;

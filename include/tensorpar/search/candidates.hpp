@@ -51,12 +51,8 @@ template <cost::cost_model M> class plan_search {
       if (n * axes_.own() * on_.size() <= batch_) most = n * axes_.own();
     return most;
   }
-  double placed(i64 micro_batches) const {
-    return static_cast<double>(micro_batches) * given_.node_count();
-  }
-  bool too_large(i64 micro_batches) const {
-    return placed(micro_batches) > static_cast<double>(o_.knobs.max_placed);
-  }
+  double placed(i64 micro_batches) const { return static_cast<double>(micro_batches) * given_.node_count(); }
+  bool too_large(i64 n) const { return placed(n) > static_cast<double>(o_.knobs.max_placed); }
 
   double fastest() const { return r_.chosen < 0 ? infinity : r_.tried[idx(r_.chosen)].seconds; }
 
@@ -172,9 +168,16 @@ template <cost::cost_model M> class plan_search {
   }
   /// No step of the numbers of micro-batches that were looked at is shorter. This is about operators on the
   /// space's meshes from the first device on. If the plan runs operators side by side, it is about all that
-  /// do so, too.
+  /// do so, too; if it has stages, about all plans.
   double bound_of_steps() const {
     plan const& p = r_.plan;
+    auto const step = [&](int k) {
+      computation_graph const g = ir::rebatch(given_, batch_ / k / axes_.own());
+      return differentiate(g, {each_.loss, each_.optimizer, k, each_.reduction});
+    };
+    if (!p.pipeline.empty())
+      return std::min(p.step_seconds,
+                      search::detail::work_bound(step(1), on_, model_, each_.scalar_bytes));
     bool together = true;
     for (op_strategy const& n : p.nodes) together = together && n.sharding.start == p.nodes[0].sharding.start;
     double least = p.step_seconds;
@@ -185,10 +188,8 @@ template <cost::cost_model M> class plan_search {
       search::search_options s = each_;
       s.micro_batches = k;
       search::search_space const space = search::space_for(on_, s);
-      training_graph const t = differentiate(ir::rebatch(given_, batch_ / k / axes_.own()),
-                                             {s.loss, s.optimizer, k, s.reduction});
       search::objective_options const o{together ? on_.size() : space.grain, s.scalar_bytes, k};
-      least = std::min(least, search::step_bound_of(t, on_, model_, o, space.shardings,
+      least = std::min(least, search::step_bound_of(step(k), on_, model_, o, space.shardings,
                                                     s.mapping.elimination, communicates_longer_).seconds);
     }
     return least;
@@ -315,8 +316,7 @@ template <cost::cost_model M> class plan_search {
       p->batch = batch_;
       p->scratch = asked_.scratch.policy;
     }
-    if (r_.plan.pipeline.empty() && r_.plan.rewrites.empty())
-      r_.plan.bound = r_.step.plan.bound = bound_of_steps();
+    if (r_.plan.rewrites.empty()) r_.plan.bound = r_.step.plan.bound = bound_of_steps();
     program_seal const s = seal_of(r_.step.program, on_.size());
     s.write(r_.plan);
     s.write(r_.step.plan);

@@ -47,6 +47,9 @@ TEST_CASE("cards: throughput with its parts, exposed communication, memory that 
                            "25 % of the step device 2 communicates and does not compute, of 1.00 s", "bound 1.50 s, gap 25.0 %",
                            "does not fit: a device lacks 100 B; 150 % of 200 B"})
     CHECK_MESSAGE(has(all, part), part);
+  s.cost = 0;                                            // a pipeline has no estimate of the search
+  CHECK(has(report::detail::page_cards(s, {}, {}), "bound 1.50 s, gap 25.0 %"));
+  s.cost = 2;
   std::string const words = report::detail::words_section(s);
   CHECK(has(words, report::html_text(report::bound_text(s))));
   CHECK(report::detail::flop_text(1e17) == "100 PFLOP");

@@ -2,14 +2,19 @@
 #include <tensorpar/search/intra/machine_parts.hpp>
 
 #include <doctest/doctest.h>
+#include <random>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/program/step_of.hpp>
 #include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
+#include "support/effort.hpp"
 #include "support/search_once.hpp"
+#include "support/small_graphs.hpp"
 
 using namespace tensorpar;
 using namespace tensorpar::search;
@@ -61,6 +66,32 @@ TEST_CASE("a part of a machine keeps the levels that its devices respect") {
   CHECK(all.between(3, 4).name == "far");
   CHECK(across.links.size() == 1);
   CHECK(across.links.front().name == "far");
+}
+
+TEST_CASE("no step is below all that the whole batch computes, shared evenly: any shardings, micro-batches, kinds of devices") {
+  std::mt19937 draw(7);
+  int near = 0;
+  for (int turn = 0; turn < test_effort::cases(400); ++turn) {
+    CAPTURE(turn);
+    computation_graph const g = turn % 2 ? tests::residual_mlp() : tests::small_transformer();
+    plan p = tests::random_plan(g, 1 + static_cast<int>(draw() % 4), draw);
+    device_kind slow = v100(), fast = v100();
+    slow.flops = fast.flops = 1e9;                             // where computing counts
+    slow.memory_bandwidth = fast.memory_bandwidth = 1e8;
+    slow.launch = fast.launch = draw() % 2 ? 1e-7 : 0;
+    slow.flops /= static_cast<double>(1 + draw() % 3);
+    p.cluster.kinds = {fast, slow};
+    for (int& k : p.cluster.device) k = static_cast<int>(draw() % 2);
+    p.micro_batches = 1 + static_cast<int>(draw() % 3);
+    p.prefetch = static_cast<int>(draw() % 3);
+    planned_step const s = step_of(g, p);
+    double const bound = search::detail::work_bound(differentiate(ir::rebatch(g, p.micro_batches)), p.cluster, cost::analytical{}, p.scalar_bytes);
+    double const seconds = simulate(s.program, p.cluster, cost::analytical{}, {true, false}).seconds;
+    CHECK(bound > 0);
+    CHECK(bound <= seconds);
+    near += bound > 0.8 * seconds;
+  }
+  CHECK(near > 0);
 }
 
 TEST_CASE("parts of a machine: neighbours of a kind, and fewer of them") {

@@ -61,7 +61,8 @@ inline std::string page_cards(plan_summary const& s, timeline const& predicted,
                               std::vector<named_timeline> const& others) {
   std::string const bound = bound_text(s).empty()
                                 ? "simulated"
-                                : "bound " + seconds_text(s.bound) + ", gap " + gap_text(s.cost, s.bound);
+                                : "bound " + seconds_text(s.bound) + ", gap " +
+                                      gap_text(above_bound(s), s.bound);
   std::string r = "<div class=\"cards\">\n" + card(seconds_text(s.seconds), "predicted step", bound);
   if (s.rate.samples > 0) {
     double const devices = static_cast<double>(std::max<std::size_t>(1, s.devices.size()));

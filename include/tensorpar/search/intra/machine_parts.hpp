@@ -97,4 +97,13 @@ inline double shared_evenly(std::vector<double> const& alone, machine const& on,
   return 1 / rate;
 }
 
+/// What no step of these operators is below, whatever its stages, its micro-batches and what it recomputes:
+/// all that they compute on the whole batch, shared so that no device ever waits. Precondition: neither more
+/// devices nor more micro-batches make an operator take less of their time together.
+template <class M>
+double work_bound(training_graph const& whole_batch, machine const& on, M const& model, i64 scalar_bytes) {
+  std::vector<double> const alone = seconds_alone(whole_batch, on, model, 1, scalar_bytes);
+  return shared_evenly(alone, on, {0, on.size()}) * (1 - 1e-9);
+}
+
 }  // namespace tensorpar::search::detail
