@@ -49,7 +49,7 @@ TEST_CASE("degrees: pipelines unless 1F1B is not among the schedules asked for, 
   CHECK(tensorpar::detail::degrees_of({.effort = effort::quick, .schedules = std::vector<schedule_kind>{}}, s, false).max_pipeline == 1);
   CHECK(tensorpar::detail::degrees_of({.schedules = std::vector{schedule_kind::gpipe}}, s, false).max_pipeline == 1);
   CHECK(tensorpar::detail::degrees_of({.micro_batches = {2, 4}}, s, false).micro_batches == std::vector{2, 4});
-  CHECK(tensorpar::detail::degrees_of({}, s, false).sharding.size() == 3);
+  CHECK(tensorpar::detail::degrees_of({}, s, false).sharding.size() == 4);
   CHECK(tensorpar::detail::degrees_of({.effort = effort::quick}, s, false).simulated < tensorpar::detail::degrees_of({}, s, false).simulated);
   // so that the candidates of normal are among those of thorough
   CHECK(tensorpar::detail::degrees_of({.effort = effort::thorough}, s, false).simulated == tensorpar::detail::degrees_of({}, s, false).simulated);
