@@ -171,7 +171,8 @@ std::vector<search::parallel_config> configs_of(row const& r, i64 micro_batch, i
   std::string const &shard = r.at("shard"), &again = r.at("recompute");
   std::vector<ir::zero_stage> shared{ir::zero_stage::none};
   if (has(shard, "FSDP gradients")) shared = {ir::zero_stage::gradients};
-  else if (has(shard, "optimizer") || has(shard, "ZeRO-1") || has(shard, "ZeRO-2")) shared = {ir::zero_stage::updates};
+  else if (has(shard, "ZeRO-2")) shared = {ir::zero_stage::updates, ir::zero_stage::gradients};  // once a step, or for each micro-batch
+  else if (has(shard, "optimizer") || has(shard, "ZeRO-1")) shared = {ir::zero_stage::updates};
   else if (has(shard, "FSDP") || has(shard, "ZeRO-3") || has(shard, "HSDP")) shared = {ir::zero_stage::weights};
   else if (unknown(shard) && c.data > 1) shared = {ir::zero_stage::none, ir::zero_stage::updates, ir::zero_stage::gradients};
   // fused kernels keep what they read, not what lies between

@@ -147,9 +147,9 @@ template <cost::cost_model M> class degree_estimates {
     double const last = 1 + (chunks - 1) / chunks * (stages - 1);
     // gradients are summed while the backward passes that follow run, two thirds of so much; ZeRO-2 scatters
     // every micro-batch's, ZeRO-3 gathers weights for both passes of each, too
-    double const talking =
-                     part * summed(c, one->weights) * (gathers ? 1.5 * m : scatters ? (m + 1) / 2 : 1),
-                 covering = one->seconds * part * (gathers ? m : scatters ? m * 2 / 3 : last * 2 / 3);
+    double const times = gathers ? 1.5 * m : scatters ? (m + 1) / 2 : 1,
+                 talking = part * summed(c, one->weights) * times,
+                 covering = part * one->seconds * (gathers ? m : (scatters ? m : last) * 2 / 3);
     hop_seconds const& hops = this->hops(c, *one);
     double const each = part * one->seconds,
                  // of each group one chunk: as many micro-batches as groups are on their way together
