@@ -1,22 +1,15 @@
 // tensorpar/search/joint/develop.hpp - what rules make of every part of a network, and the best way through
 // all parts
 #pragma once
-#include <map>
 #include <numeric>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/rewritten.hpp>
-#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/joint/backtracking.hpp>
-#include <tensorpar/search/joint/rewriting_knobs.hpp>
+#include <tensorpar/search/joint/part_pricing.hpp>
 #include <tensorpar/search/problem/activate.hpp>
-#include <tensorpar/search/problem/substitution_rules.hpp>
 
 namespace tensorpar::search {
-
-struct joint_options : rewriting_knobs {
-  search_options search;
-};
 
 struct joint_statistics {
   int parts = 0, kinds = 0;              // parts, and how many of them differ
@@ -129,61 +122,6 @@ inline void apply_in_whole(rewrite::open_graph& whole, graph_piece const& part,
   }
 }
 
-/// All that the variants of a part depend on.
-inline std::vector<i64> piece_key(graph_piece const& p, rewrite::canonical_forms& form) {
-  std::vector<i64> key = form(p.graph);
-  key.insert(key.end(), {p.ends.anchor, p.ends.anchor_readers, p.ends.last, p.ends.readers,
-                         static_cast<i64>(p.graph.nodes.size())});
-  // in this order too: ends and steps name nodes by number
-  for (graph_node const& n : p.graph.nodes) {
-    key.push_back(static_cast<i64>(n.op.op->id));
-    key.insert(key.end(), n.op.attr, n.op.attr + n.op.op->attrs);
-    for (int x : n.in) key.push_back(x);
-  }
-  for (graph_value const& v : p.graph.values) {
-    key.push_back(v.producer >= 0 ? -1 : static_cast<i64>(v.role));
-    key.push_back(static_cast<i64>(v.type.type) * 8 + v.type.rank);
-    for (int d = 0; d < v.type.rank; ++d) key.push_back(v.type.d[d].n);
-  }
-  return key;
-}
-
-/// Prices parts one after another, or each as if it were the first.
-template <cost::cost_model M> class part_pricing {
-  struct arguments {
-    machine const& on;
-    M const& model;
-    sharding_limits shardings;
-    objective_options objective;
-    training_options training;
-    elimination_limits limits;
-    std::vector<rewrite::rule const*> activating;
-  } with_;
-  std::optional<piece_prices<M>> all_;
-  i64 tables_ = 0, remembered_ = 0;
-
- public:
-  part_pricing(arguments a, std::shared_ptr<layout_prices<M>> const& moves, bool remember)
-      : with_(std::move(a)) {
-    auto const& w = with_;
-    if (remember)
-      all_.emplace(w.on, w.model, w.shardings, w.objective, w.training, w.limits, moves, w.activating);
-  }
-  piece_table operator()(computation_graph const& g, piece_ends const& ends) {
-    if (all_) return (*all_)(g, ends);
-    auto const fresh =
-        std::make_shared<layout_prices<M>>(with_.model, with_.on, with_.objective.scalar_bytes);
-    piece_prices<M> alone(with_.on, with_.model, with_.shardings, with_.objective, with_.training,
-                          with_.limits, fresh, with_.activating);
-    piece_table t = alone(g, ends);
-    tables_ += alone.tables();
-    remembered_ += alone.remembered();
-    return t;
-  }
-  i64 tables() const { return all_ ? all_->tables() : tables_; }
-  i64 remembered() const { return all_ ? all_->remembered() : remembered_; }
-};
-
 /// What came of developing all parts for a machine, before whole graphs are mapped.
 struct developed {
   struct choice {
@@ -200,48 +138,19 @@ struct developed {
   double bound = 0;
 };
 template <cost::cost_model M>
-developed develop(computation_graph const& declared, machine const& on, M const& model,
-                  joint_options const& o, std::shared_ptr<layout_prices<M>> const& prices) {
-  if (!o.search.order.empty())
-    throw error("an order of operators", "joint search", "none: rules make other operators");
-  std::vector<rewrite::rule> const& rules = o.rules ? *o.rules : substitution_rules();
-  training_options t;
-  t.loss = o.search.loss;
-  t.optimizer = o.search.optimizer;
-  t.micro_batches = o.search.micro_batches;
-  t.reduction = o.search.reduction;
-  search_space const space = space_for(on, o.search);
-  training_graph const step = differentiate(declared, t);
-  rewrite::open_graph whole(rewrite::unsharded(declared));
-  std::vector<std::vector<int>> groups;
-  if (o.split)
-    for (rewrite::rule const& r : rules)
-      if (!activates(r))
-        for (rewrite::rule_match const& m : rewrite::find_matches(r, whole)) groups.push_back(m.node);
-  std::vector<int> const cuts =
-      o.split ? choose_cuts(declared, step, groups, o.min_part) : std::vector<int>{};
-  std::vector<graph_piece> const parts = pieces(declared, cuts);
-  objective_options const priced{space.grain, o.search.scalar_bytes, o.search.micro_batches,
-                                 o.search.save_memory};
-  part_pricing<M> price(
-      {on, model, space.shardings, priced, t, o.search.mapping.elimination, activating(rules)}, prices,
-      o.remember);
+developed develop(computation_graph const& declared, cut_network const& cut, joint_options const& o,
+                  part_pricing<M>& price) {
+  std::vector<graph_piece> const& parts = cut.parts;
+  std::vector<int> const& kind = cut.kind;
+  rewrite::open_graph const whole(rewrite::unsharded(declared));
   developed r;
-  rewrite::canonical_forms form;
-  std::map<std::vector<i64>, int> known;
-  std::vector<int> kind;
   std::vector<piece_variants> kinds;
-  for (graph_piece const& p : parts) {
-    auto const [at, fresh] = known.try_emplace(piece_key(p, form), static_cast<int>(kinds.size()));
-    kind.push_back(at->second);
-    if (!fresh && o.remember) continue;
-    kind.back() = static_cast<int>(kinds.size());
+  for (int part : cut.first) {
     auto const go_on = [&](int graphs, double least) {
-      int const part = static_cast<int>(kind.size()) - 1;
       return !o.watch ||
              o.watch->go_on({part, static_cast<int>(parts.size()), r.statistics.candidates + graphs, least});
     };
-    kinds.push_back(substitutions(p, rules, price, o.rewriting, go_on));
+    kinds.push_back(substitutions(parts[idx(part)], rules_of(o), price, o.rewriting, go_on));
     r.statistics.candidates += kinds.back().priced;
     r.statistics.exhausted = r.statistics.exhausted && kinds.back().exhausted;
   }
@@ -253,7 +162,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     for (std::size_t k = 0; k < parts.size(); ++k) {
       std::vector<int> made;
       apply_in_whole(c.open, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, c.records, made);
-      for (int v : made) if (k > 0) after.push_back({cuts[k - 1], v});
+      for (int v : made) if (k > 0) after.push_back({cut.cuts[k - 1], v});
     }
     c.graph = c.open.close(&c.number).graph;
     for (auto const& [u, v] : after) {

@@ -78,32 +78,70 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
   return r;
 }
 
+/// Tells a watch how many graphs all searches so far have priced.
+struct counted_watch final : joint_watch {
+  joint_watch* to;
+  int before = 0;
+  bool ended = false;                    // it said no
+  explicit counted_watch(joint_watch* w) : to(w) {}
+  bool go_on(joint_progress const& p) override {
+    joint_progress all = p;
+    all.candidates += before;
+    ended = ended || (to && !to->go_on(all));
+    return !ended;
+  }
+};
+/// What joint search knows of a network before it knows a machine.
+struct joint_network {
+  computation_graph const& declared;
+  counted_watch const& watch;
+  cut_network cut;
+  std::optional<rewritten_parts> every;  // made where a quick bound is asked for
+  // quick bounds in a row that did not do, and machines on which none is tried next
+  int failed = 0, wait = 0;
+
+  /// A quick bound of at least `bar` seconds on all that rules make of the network, or 0.
+  template <cost::cost_model M>
+  double beyond(double bar, part_pricing<M>& price, joint_options const& o) {
+    // long concatenations make graphs of which there is no such list
+    if (bar == infinity || !price.shared() || o.rewriting.distribute || watch.ended) return 0;
+    if (wait > 0) return --wait, 0;
+    if (!every) every = rewritten(cut, o);
+    if (!every->all) return 0;
+    double const bound = quick_bound(cut, *every, *price.shared(), bar);
+    failed = bound < bar ? failed + 1 : 0;
+    wait = failed;
+    return bound < bar ? 0 : bound;
+  }
+};
 /// On all of a machine; where nothing developed is below `bar` seconds there need be no plan, the bound says
 /// that.
 template <cost::cost_model M>
-joint_result develop_and_map(computation_graph const& declared, machine const& on, M const& model,
+joint_result develop_and_map(joint_network& g, machine const& on, M const& model,
                              joint_options const& o, std::shared_ptr<layout_prices<M>> const& prices,
                              double bar) {
-  developed d = develop(declared, on, model, o, prices);
-  double const bound = d.bound;
+  part_pricing<M> price(on, model, o, prices);
   joint_result r;
+  r.infeasible = shortage{};
+  if (r.bound = g.beyond(bar, price, o); r.bound > 0) return r;
+  developed d = develop(g.declared, g.cut, o, price);
+  double const bound = d.bound;
   r.rewriting = d.statistics;
-  if (bound < bar) r = map_developed(declared, on, model, o, std::move(d), prices, bar);
-  else r.infeasible = shortage{};
+  if (bound < bar) r = map_developed(g.declared, on, model, o, std::move(d), prices, bar);
   r.bound = bound;
   return r;
 }
 /// The same without long concatenations and, if that is asked for, with them.
 template <cost::cost_model M>
-joint_result optimize_jointly_whole(computation_graph const& declared, machine const& on, M const& model,
+joint_result optimize_jointly_whole(joint_network& g, machine const& on, M const& model,
                                     joint_options o, double bar) {
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.search.scalar_bytes);
   bool const both = std::exchange(o.rewriting.distribute, false);
-  joint_result r = develop_and_map(declared, on, model, o, prices, bar);
+  joint_result r = develop_and_map(g, on, model, o, prices, bar);
   if (both) {
     o.rewriting.distribute = true;
     o.search.compare = false;
-    joint_result x = develop_and_map(declared, on, model, o, prices, bar);
+    joint_result x = develop_and_map(g, on, model, o, prices, bar);
     x.bound = std::min(r.bound, x.bound);
     x.rewriting.candidates += r.rewriting.candidates;
     x.rewriting.tables += r.rewriting.tables;
@@ -127,24 +165,14 @@ inline std::vector<machine> one_of_each(machine const& on) {
   for (device_kind const& k : on.kinds) r.push_back({on.name, {k}, {0}, {}});
   return r;
 }
-/// Tells a watch how many graphs all searches so far have priced.
-struct counted_watch final : joint_watch {
-  joint_watch* to;
-  int before = 0;
-  explicit counted_watch(joint_watch* w) : to(w) {}
-  bool go_on(joint_progress const& p) override {
-    joint_progress all = p;
-    all.candidates += before;
-    return !to || to->go_on(all);
-  }
-};
 /// On a machine and on the parts of it that could be faster, as `optimize_with`: each with graphs of its own.
 template <cost::cost_model M>
 joint_result optimize_jointly_with(computation_graph const& declared, machine const& on, M const& model,
                                    joint_options o) {
   counted_watch watch(o.watch);
   o.watch = &watch;
-  joint_result best = optimize_jointly_whole(declared, on, model, o, infinity);
+  joint_network g{declared, watch, cut(declared, o), {}};
+  joint_result best = optimize_jointly_whole(g, on, model, o, infinity);
   if (!o.search.fewer_devices || o.search.shardings || o.search.grain > 0 || on.size() < 2) return best;
   watch.before = best.rewriting.candidates;
   auto const note = [&](joint_statistics const& s) {
@@ -160,17 +188,17 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
     for (bool long_ones : {false, true}) {
       if (long_ones && !o.rewriting.distribute) continue;
       one.rewriting.distribute = long_ones;
-      developed const d = develop(declared, m, model, one, prices);
+      part_pricing<M> price(m, model, one, prices);
+      developed const d = develop(declared, g.cut, one, price);
       alone.back() = std::min(alone.back(), d.bound);
       note(d.statistics);
     }
   }
-  training_options const training{o.search.loss, o.search.optimizer, o.search.micro_batches,
-                                  o.search.reduction};
+  training_options const training = training_of(o);
   double const kept = kept_bytes(differentiate(declared, training), o.search.scalar_bytes);
   bool exhausted = best.rewriting.exhausted;
   auto const whole = [&](machine const& m, double bar) {
-    joint_result r = optimize_jointly_whole(declared, m, model, o, bar);
+    joint_result r = optimize_jointly_whole(g, m, model, o, bar);
     watch.before += r.rewriting.candidates;
     exhausted = exhausted && r.rewriting.exhausted;
     return r;

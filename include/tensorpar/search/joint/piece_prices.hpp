@@ -60,32 +60,32 @@ template <cost::cost_model M> class piece_prices {
   /// Precondition: the part's last result and its anchor's have as many readers as the ends say (2: two or
   /// more); the anchor is node 0.
   piece_table operator()(computation_graph const& g, piece_ends const& ends) {
-    computation_graph h = g;
-    end_with_loss(h, ends.last, ends.readers);
-    problem const p = problem_of(h, ends.readers ? g.node_count() : h.node_count(), ends.anchor);
-    std::vector<int> kept;
-    if (ends.anchor >= 0) kept.push_back(ends.anchor);
-    if (ends.readers) kept.push_back(ends.last);
-    std::vector<double> met{0.0}, own{0.0};
-    if (ends.anchor >= 0) met = meeting(h, p, ends);
-    if (ends.readers) own = seconds_[idx(p.sets[idx(ends.last)])];
-    auto const with_ends = [&](std::vector<double>& cells) {
-      std::size_t cell = 0;
-      for (double m : met) for (double o : own) cells[cell++] += m + o;
-    };
-    auto x = eliminate_.min_beside(p.sets, p.pairs, kept);
-    piece_table r{static_cast<int>(met.size()), static_cast<int>(own.size()), std::move(x.seconds), {}};
-    with_ends(r.seconds);
-    bool branches = false;
-    for (int s : p.sets) branches = branches || branching_[idx(s)];
-    if (branches) {
-      std::vector<operator_pair> on_parts;
-      for (operator_pair const& q : p.pairs) on_parts.push_back(scaled_(q));
-      r.bound = relaxed_.min_beside(p.sets, on_parts, kept).seconds;
-      with_ends(r.bound);
+    problem const p = problem_of(g, ends);
+    auto x = eliminate_.min_beside(p.sets, p.pairs, p.kept);
+    piece_table r{static_cast<int>(p.met.size()), static_cast<int>(p.own.size()), std::move(x.seconds), {}};
+    with_ends(p, r.seconds);
+    if (branches(p)) {
+      r.bound = relaxed_cells(p);
       if (ends.anchor < 0) raise_bounds(r, p, ends);
     }
     return r;
+  }
+  /// Quicker, and below each of its bounds: as if nothing ever moved.
+  double operators_alone(computation_graph const& g, piece_ends const& ends) {
+    problem const p = problem_of(g, ends, false);
+    double sum = min_of(p.met) + min_of(p.own);
+    for (std::size_t v = 0; v < p.sets.size(); ++v)
+      if (std::find(p.kept.begin(), p.kept.end(), static_cast<int>(v)) == p.kept.end())
+        sum += min_of(relaxed_seconds_[idx(p.sets[v])]);
+    return sum;
+  }
+  /// The least of its bounds where these are not raised.
+  double relaxed(computation_graph const& g, piece_ends const& ends) {
+    problem const p = problem_of(g, ends);
+    if (branches(p)) return min_of(relaxed_cells(p));
+    std::vector<double> cells = eliminate_.min_beside(p.sets, p.pairs, p.kept).seconds;
+    with_ends(p, cells);
+    return min_of(cells);
   }
   choice_book<M> const& book() const { return book_; }
   /// How many tables of costs were worked out, and how many were known already.
@@ -97,6 +97,8 @@ template <cost::cost_model M> class piece_prices {
     std::vector<int> sets;
     std::vector<operator_pair> pairs;
     graph::sp_binary tree;
+    std::vector<int> kept;                                         // the two ends
+    std::vector<double> met{0.0}, own{0.0};                        // of the anchor and of the last, by choice
   };
 
   choice_book<M> book_;
@@ -128,9 +130,39 @@ template <cost::cost_model M> class piece_prices {
     std::erase_if(h.outputs, [&](graph_port const& o) { return o.name == training_.loss; });
     h.append_output(training_.loss, readers == 1 ? losses[0] : h.node(h.add(add{}, losses)).out[0]);
   }
+  static double min_of(std::vector<double> const& all) { return *std::min_element(all.begin(), all.end()); }
+  /// Adds what the two ends take.
+  static void with_ends(problem const& p, std::vector<double>& cells) {
+    std::size_t cell = 0;
+    for (double m : p.met) for (double o : p.own) cells[cell++] += m + o;
+  }
+  bool branches(problem const& p) const {
+    return std::any_of(p.sets.begin(), p.sets.end(), [&](int s) { return branching_[idx(s)] != 0; });
+  }
+  std::vector<double> relaxed_cells(problem const& p) {
+    std::vector<operator_pair> on_parts;
+    for (operator_pair const& q : p.pairs) on_parts.push_back(scaled_(q));
+    std::vector<double> r = relaxed_.min_beside(p.sets, on_parts, p.kept).seconds;
+    with_ends(p, r);
+    return r;
+  }
+  problem problem_of(computation_graph const& g, piece_ends const& ends, bool moves = true) {
+    computation_graph h = g;
+    end_with_loss(h, ends.last, ends.readers);
+    problem p = problem_of(h, ends.readers ? g.node_count() : h.node_count(), ends.anchor, moves);
+    if (ends.anchor >= 0) {
+      p.kept.push_back(ends.anchor);
+      p.met = meeting(h, p, ends);
+    }
+    if (ends.readers) {
+      p.kept.push_back(ends.last);
+      p.own = seconds_[idx(p.sets[idx(ends.last)])];
+    }
+    return p;
+  }
   /// The first `operators` of a graph. Parts follow each other: what does not depend on the anchor, a product
   /// of weights, is after it too.
-  problem problem_of(computation_graph const& h, int operators, int anchor) {
+  problem problem_of(computation_graph const& h, int operators, int anchor, bool moves) {
     // a part's inputs have samples along any axis
     training_graph const t = differentiate(h, {training_.loss, training_.optimizer, 1});
     std::vector<std::pair<int, int>> order;
@@ -139,8 +171,8 @@ template <cost::cost_model M> class piece_prices {
     auto const beyond = [](std::string const& name) { return name == beyond_last || name == beyond_anchor; };
     detail::objective_builder<M> build(t, book_, order, false,
                                        activation_sites(h, operators, activating_, beyond));
-    problem p{build.choose(), {}, build.tree()};
-    p.pairs = build.pairs(p.sets);
+    problem p{build.choose(), {}, build.tree(), {}};
+    if (moves) p.pairs = build.pairs(p.sets);
     p.sets.resize(idx(operators));
     std::erase_if(p.pairs, [&](operator_pair const& q) { return q.second >= operators; });
     while (seconds_.size() < book_.tables.sets.size()) note(static_cast<int>(seconds_.size()));
@@ -190,7 +222,7 @@ template <cost::cost_model M> class piece_prices {
     }
     one.add(h.node(ends.anchor).op, in, h.node(ends.anchor).name);
     end_with_loss(one, 0, ends.anchor_readers);
-    problem const q = problem_of(one, 1, -1);
+    problem const q = problem_of(one, 1, -1, false);
     std::vector<double> r = seconds_[idx(p.sets[idx(ends.anchor)])];
     std::vector<double> const& alone = seconds_[idx(q.sets[0])];
     for (std::size_t i = 0; i < r.size(); ++i) r[i] -= alone[i];
