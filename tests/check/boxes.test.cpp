@@ -57,7 +57,7 @@ TEST_CASE("common parts and volumes are those of the sets of elements") {
 }
 
 TEST_CASE("a mesh's devices are those that coordinates and strides say, each once") {
-  using axes = std::vector<ir::mesh_axis>;
+  using axes = ir::axis_list<ir::mesh_axis>;
   auto devices = [](i64 start, axes const& a, int n) { return devices_of(walk(start, a, n).all); };
   CHECK(devices(1, {{'a', 2, 3}, {'b', 3, 1}}, 8) == std::vector<int>{1, 2, 3, 4, 5, 6});
   CHECK(devices(3, {{'a', 4, -1}}, 4) == std::vector<int>{0, 1, 2, 3});

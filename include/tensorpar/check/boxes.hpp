@@ -52,7 +52,7 @@ struct place {
   i64 sum = 0;
 };
 /// How often an axis' digit turns round with the axes behind it: its digit is index / turns % degree.
-template <class Axis> std::vector<i64> turns_of(std::vector<Axis> const& axes) {
+template <class Axis> std::vector<i64> turns_of(ir::axis_list<Axis> const& axes) {
   std::vector<i64> r(axes.size(), 1);
   for (std::size_t k = axes.size(); k-- > 1;) r[k - 1] = r[k] * axes[k].degree;
   return r;
@@ -60,7 +60,7 @@ template <class Axis> std::vector<i64> turns_of(std::vector<Axis> const& axes) {
 /// A mesh's devices in ascending order: start + sum of digit * stride. `why` says what is wrong with it, if
 /// `all` is empty.
 struct mesh_places { std::vector<place> all; std::string why; };
-template <class Axis> mesh_places walk(i64 start, std::vector<Axis> const& axes, int devices) {
+template <class Axis> mesh_places walk(i64 start, ir::axis_list<Axis> const& axes, int devices) {
   mesh_places r;
   i64 size = 1;
   for (Axis const& a : axes) {

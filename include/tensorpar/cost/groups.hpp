@@ -85,8 +85,8 @@ inline bool levels_by_digits(ir::reshard_step const& m, machine const& on, group
 
 /// The mesh axes that are not the groups': their digits tell the groups apart. Precondition: each group axis
 /// lies within one mesh axis.
-inline std::vector<ir::group_axis> axes_beside_groups(ir::reshard_step const& m) {
-  std::vector<ir::group_axis> rest;
+inline ir::axis_list<ir::group_axis> axes_beside_groups(ir::reshard_step const& m) {
+  ir::axis_list<ir::group_axis> rest;
   for (ir::layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
   for (ir::group_axis const& g : m.group)
     for (std::size_t k = 0; k < rest.size(); ++k) {
@@ -101,7 +101,7 @@ inline std::vector<ir::group_axis> axes_beside_groups(ir::reshard_step const& m)
 
 /// Every group of the step, members in the order of the group's axes.
 inline std::vector<std::vector<int>> groups_of(ir::reshard_step const& m) {
-  auto sharding_over = [](std::vector<int> from, std::vector<ir::group_axis> const& axes) {
+  auto sharding_over = [](std::vector<int> from, ir::axis_list<ir::group_axis> const& axes) {
     for (ir::group_axis const& a : axes) {
       std::vector<int> next;
       for (int b : from)
@@ -117,7 +117,7 @@ inline std::vector<std::vector<int>> groups_of(ir::reshard_step const& m) {
 }
 
 /// start + every combination of the axes' steps, ascending.
-inline std::vector<i64> places(i64 start, std::vector<ir::group_axis> axes) {
+inline std::vector<i64> places(i64 start, ir::axis_list<ir::group_axis> axes) {
   std::sort(axes.begin(), axes.end(),
             [](ir::group_axis const& a, ir::group_axis const& b) { return a.stride > b.stride; });
   std::vector<i64> r{start}, next;
@@ -154,7 +154,7 @@ inline i64 max_in_block(ir::layout const& mesh, i64 block) {
     i64 const first = block - mesh.start % block;
     return size <= first ? size : size - first >= block ? block : std::max(first, size - first);
   }
-  std::vector<ir::group_axis> all;
+  ir::axis_list<ir::group_axis> all;
   for (ir::layout_axis const& x : mesh.axes) all.push_back({x.degree, x.stride});
   i64 most = 0, n = 0, last = -1;
   for (i64 d : places(mesh.start, std::move(all))) {
@@ -187,7 +187,7 @@ inline std::vector<group_levels> levels_by_residues(ir::reshard_step const& m, m
     residue.swap(next);
   }
   i64 size = 1;
-  std::vector<ir::group_axis> axes = m.group;
+  ir::axis_list<ir::group_axis> axes = m.group;
   for (ir::group_axis const& a : axes) size *= a.degree;
   i64 span = 1;
   std::sort(axes.begin(), axes.end(),

@@ -183,7 +183,7 @@ class differentiator final : public op::gradient_builder {
 
   node_id home(value_id x) const { return t.home[idx(x)]; }
   value_id complete(value_id x) const { return t.gradient[idx(x)]; }
-  std::string letters_at(value_id x, std::vector<int> ir::node_loop::* side, std::size_t k) const {
+  std::string letters_at(value_id x, ir::axis_list<int> ir::node_loop::* side, std::size_t k) const {
     std::string f(idx(t.graph.type(x).rank), '\0');
     for (ir::node_loop const& l : space_.loops)
       if (int const a = (l.*side)[k]; a >= 0) f[idx(a)] = l.letter;

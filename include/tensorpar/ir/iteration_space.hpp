@@ -2,6 +2,7 @@
 // in operands and results
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/ir/axis_list.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 
 namespace tensorpar::ir {
@@ -11,7 +12,7 @@ struct node_loop {
   char letter;                    // leading axes are '0', '1', ... from the left
   i64 units;                      // it may be split into any divisor of this many parts; 1: not at all
   bool reduced;                   // absent from every result
-  std::vector<int> in, out;
+  axis_list<int> in, out;
 };
 struct iteration_space {
   std::vector<node_loop> loops;
@@ -64,16 +65,16 @@ inline iteration_space space_of(op::any_op const& o, std::vector<shape> const& i
     l.units = splittable ? (own ? own : g) : 1;
     r.loops.push_back(std::move(l));
   };
+  auto const of = [](std::size_t n) { return axis_list<int>(n, -1); };
   for (int i = 0; i < leads; ++i) {
-    node_loop l{static_cast<char>('0' + i), 1, true, std::vector<int>(in.size(), -1),
-                std::vector<int>(out.size(), -1)};
+    node_loop l{static_cast<char>('0' + i), 1, true, of(in.size()), of(out.size())};
     for (std::size_t k = 0; k < in.size(); ++k) if (i < lead_in[k]) l.in[k] = i;
     for (std::size_t k = 0; k < out.size(); ++k) if (i < lead_out[k]) { l.out[k] = i; l.reduced = false; }
     finish(std::move(l), true);
   }
   for (int i = 0; i < p.n; ++i) {
     op::loop const& q = p.l[i];
-    node_loop l{q.letter, 1, q.reduced, std::vector<int>(in.size(), -1), std::vector<int>(out.size(), -1)};
+    node_loop l{q.letter, 1, q.reduced, of(in.size()), of(out.size())};
     for (std::size_t k = 0; k < in.size() && p.operands; ++k)
       l.in[k] = op::axis_at(q.in[term(k, p.operands)], in[k].rank);
     for (std::size_t k = 0; k < out.size(); ++k)

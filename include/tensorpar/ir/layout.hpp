@@ -1,6 +1,7 @@
 // tensorpar/ir/layout.hpp - how a node's loops and a tensor's axes lie over devices
 #pragma once
 #include <tensorpar/core/index.hpp>
+#include <tensorpar/ir/axis_list.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/core/block.hpp>
 #include <vector>
@@ -20,7 +21,7 @@ struct mesh_axis {
 /// device start + sum ci * stride_i. Several axes may split one loop; the earlier one is the major digit.
 struct sharding {
   int start = 0;
-  std::vector<mesh_axis> axes;
+  axis_list<mesh_axis> axes;
   i64 size() const { i64 n = 1; for (mesh_axis const& a : axes) n *= a.degree; return n; }
   friend bool operator==(sharding const&, sharding const&) = default;
 };
@@ -41,7 +42,7 @@ struct layout_axis {
 /// digit.
 struct layout {
   int start = 0;
-  std::vector<layout_axis> axes;
+  axis_list<layout_axis> axes;
   friend bool operator==(layout const&, layout const&) = default;
 
   i64 size() const { i64 n = 1; for (layout_axis const& a : axes) n *= a.degree; return n; }
@@ -103,7 +104,7 @@ struct layout {
 /// sums sorted by stride. Law: canonical(l) describes the same block and replica set on every device as l;
 /// equal placements written with the same digits compare equal.
 inline layout canonical(layout l) {
-  std::vector<layout_axis>& a = l.axes;
+  axis_list<layout_axis>& a = l.axes;
   std::size_t n = 0;
   for (std::size_t i = 0; i < a.size(); ++i) if (a[i].degree > 1) a[n++] = a[i];
   a.resize(n);

@@ -32,7 +32,7 @@ struct reshard_step {
   reshard_kind kind = reshard_kind::exchange;
   // all_gather, all_to_all: the axis combined; reduce_scatter, all_to_all, keep: the axis partitioned
   int from_dim = -1, to_dim = -1;
-  std::vector<group_axis> group;
+  axis_list<group_axis> group;
   layout before, after;
   friend bool operator==(reshard_step const&, reshard_step const&) = default;
   i64 group_size() const { i64 n = 1; for (group_axis const& a : group) n *= a.degree; return n; }
@@ -167,6 +167,7 @@ inline bool begins(atom_list const& p, atom_list const& q) {
 /// what was appended is not wanted. Precondition: from != to.
 inline bool movement_in_steps(layout const& from, layout const& to, int rank,
                               std::vector<reshard_step>& steps) {
+  if (from.start != to.start) return false;              // most often, and nothing is allocated for it
   std::vector<atom> atoms;
   atoms.reserve(8);
   digits now, goal;
@@ -261,7 +262,7 @@ inline bool movement_elsewhere(layout const& from, layout const& to, int rank,
   layout here = to, there = from;
   here.start = from.start;
   there.start = to.start;
-  for (int d : from.devices()) if (there.holds(d)) return false;
+  for (i64 i = 0, n = from.size(); i < n; ++i) if (there.holds(from.device(i))) return false;
   if (!movement_in_steps(sums ? from : there, sums ? here : to, rank, steps)) return false;
   reshard_step across{reshard_kind::exchange, -1, -1, {}, sums ? std::move(here) : from,
                       sums ? to : std::move(there)};

@@ -37,8 +37,8 @@ template <class Key> void refine_classes(std::vector<int>& like, std::vector<Key
 namespace detail {
 
 /// A mesh axis in all its ways of prime numbers of devices: a collective's groups are made of these.
-inline std::vector<ir::group_axis> prime_axes(ir::sharding const& s) {
-  std::vector<ir::group_axis> r;
+inline ir::axis_list<ir::group_axis> prime_axes(ir::sharding const& s) {
+  ir::axis_list<ir::group_axis> r;
   for (ir::mesh_axis const& a : s.axes)
     for (i64 f = 1; f < a.degree; ++f) {
       if (a.degree % f) continue;
@@ -55,7 +55,7 @@ inline std::vector<ir::group_axis> prime_axes(ir::sharding const& s) {
 /// Do the mesh's digits lie in blocks of every level of links? Then groups along some of its axes cross the
 /// same levels wherever they lie.
 inline bool nests_in_links(ir::sharding const& s, machine const& on) {
-  std::vector<ir::mesh_axis> axes;
+  ir::axis_list<ir::mesh_axis> axes;
   for (ir::mesh_axis const& a : s.axes) if (a.degree > 1) axes.push_back(a);
   std::sort(axes.begin(), axes.end(), [](auto const& a, auto const& b) { return a.stride < b.stride; });
   i64 end = 1;                                         // of the digit before

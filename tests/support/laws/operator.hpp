@@ -112,7 +112,7 @@ inline int check_operator_laws(op::any_op const& o, std::vector<shape> const& in
   covered(out, true);
   // splitting a loop into parts and inferring on parts gives the parts of the results
   int splits = 0;
-  auto divided = [](std::vector<shape> tensors, std::vector<int> const& axis_of, i64 parts) {
+  auto divided = [](std::vector<shape> tensors, ir::axis_list<int> const& axis_of, i64 parts) {
     for (std::size_t k = 0; k < tensors.size(); ++k)
       if (axis_of[k] >= 0) {
         REQUIRE(tensors[k].d[axis_of[k]].n % parts == 0);

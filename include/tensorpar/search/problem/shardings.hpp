@@ -69,7 +69,7 @@ inline std::vector<ir::sharding> legal_shardings(ir::iteration_space const& s, i
       if ((any || machine % d == 0 || (d & (d - 1)) == 0) && !between(d)) letters.back().degrees.push_back(d);
   }
   std::vector<ir::sharding> r;
-  std::vector<ir::mesh_axis> axes;
+  ir::axis_list<ir::mesh_axis> axes;
   std::vector<char> used(letters.size(), 0);
   auto const is_power = [room](i64 size) {
     return size <= room && room < 2 * size && (size & (size - 1)) == 0;
