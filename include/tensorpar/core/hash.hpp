@@ -1,5 +1,6 @@
 // tensorpar/core/hash.hpp - stable hashes: the same number on every machine, in every run
 #pragma once
+#include <array>
 #include <bit>
 #include <concepts>
 #include <string>
@@ -39,6 +40,15 @@ class hasher {
   constexpr hasher& add(double x) { return add(std::bit_cast<u64>(x == 0 ? 0.0 : x)); }
   constexpr hasher& add(std::string_view s) { return add(name_hash(s)).add(static_cast<u64>(s.size())); }
   constexpr u64 value() const { return mix(h_); }
+};
+
+/// Hashes arrays of numbers for tables that nobody walks over.
+struct array_hash {
+  template <class T, std::size_t N> constexpr std::size_t operator()(std::array<T, N> const& key) const {
+    hasher h;
+    for (T x : key) h.add(x);
+    return static_cast<std::size_t>(h.value());
+  }
 };
 
 namespace detail {

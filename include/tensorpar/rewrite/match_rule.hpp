@@ -296,6 +296,8 @@ inline std::vector<int> search_order(pattern_graph const& g) {
 /// degree^(nodes of the source)).
 inline std::vector<rule_match> find_matches(rule const& r, open_graph const& g, int limit = 1 << 20) {
   std::vector<rule_match> found;
+  for (pattern_node const& n : r.source.nodes)
+    if (n.op && g.nodes_of(n.op->id).empty()) return found;
   std::vector<int> const order = detail::search_order(r.source);
   detail::rule_search(r, g, order, found, limit).run();
   return found;

@@ -40,11 +40,8 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
   /// Is a function computed with its operator where these are their choices? Precondition: what they exchange
   /// was asked for since `start`.
   bool together(int op_set, int op, int function_set, int function) const {
-    auto const &a = kinds_[idx(op_set)], &b = kinds_[idx(function_set)];
-    int const made = (*a.layouts.at({0, 0, true}))[idx(op)];
-    return made == (*b.layouts.at({0, 0, false}))[idx(function)] &&
-           a.function[idx(op)] <= b.own[idx(function)] &&
-           prices_.layout_of(made).degree(ir::part_kind::partial) == 1;
+    return together(op_set, *kinds_[idx(op_set)].layouts.at({0, 0, true}), op, function_set,
+                    *kinds_[idx(function_set)].layouts.at({0, 0, false}), function);
   }
 
   /// What two operators of these sets exchange.
@@ -67,6 +64,13 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
   std::vector<std::array<int, 3>> pairs_;         // cost, rows, cols
   std::vector<flow_lines> flows_;                 // of the pair at hand
 
+  /// `made`, `wanted`: layouts of what they exchange, by choice of the one and the other.
+  bool together(int op_set, std::vector<int> const& made, int op, int function_set,
+                std::vector<int> const& wanted, int function) const {
+    return made[idx(op)] == wanted[idx(function)] &&
+           kinds_[idx(op_set)].function[idx(op)] <= kinds_[idx(function_set)].own[idx(function)] &&
+           prices_.layout_of(made[idx(op)]).degree(ir::part_kind::partial) == 1;
+  }
   /// All that the price of flows depends on: of many readers of a value each has a slot of its own, and the
   /// same layouts there.
   std::vector<i64> layouts_of(value_flows const& all, int sa, int sb) {
@@ -138,12 +142,16 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
         if (above_a[x] + above_b[y] > slack_) c.seconds[x * rb.size() + y] = infinity;
     // what a function takes beyond the operator and what is moved: for all choices of a class the same, as it
     // follows from layouts
-    for (value_flow const& f : all)
-      for (std::size_t x = 0; x < ra.size() && f.activation; ++x)
+    for (value_flow const& f : all) {
+      if (!f.activation) continue;
+      std::vector<int> const &made = *kinds_[idx(sa)].layouts.at({0, 0, true}),
+                             &wanted = *kinds_[idx(sb)].layouts.at({0, 0, false});
+      for (std::size_t x = 0; x < ra.size(); ++x)
         for (std::size_t y = 0; y < rb.size(); ++y)
-          c.seconds[x * rb.size() + y] += together(sa, ra[x], sb, rb[y])
+          c.seconds[x * rb.size() + y] += together(sa, made, ra[x], sb, wanted, rb[y])
                                               ? kinds_[idx(sa)].function[idx(ra[x])]
                                               : kinds_[idx(sb)].own[idx(rb[y])];
+    }
     tables.costs.push_back(std::move(c));
     return {static_cast<int>(tables.costs.size()) - 1, rows, cols};
   }

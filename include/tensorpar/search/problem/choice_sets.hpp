@@ -14,6 +14,7 @@
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/flow_lines.hpp>
 #include <tensorpar/search/problem/flows.hpp>
+#include <utility>
 
 namespace tensorpar::search {
 
@@ -170,19 +171,19 @@ template <cost::cost_model M> class choice_sets : public choice_layouts<M> {
 
   double compute_seconds(op::any_op const& op, std::vector<shape> const& in, std::vector<shape> const& out,
                          int start, int size) const {
+    auto const on_kind = [&](std::size_t kind) {
+      return cost::detail::ask(model_, cost::compute_query{op,
+                                           {in.data(), static_cast<int>(in.size())},
+                                           {out.data(), static_cast<int>(out.size())},
+                                           o_.scalar_bytes,
+                                           on_.kinds[kind]});
+    };
+    if (on_.kinds.size() == 1) return on_kind(0);
     double worst = 0;
     std::vector<char> asked(on_.kinds.size(), 0);
     for (int d = start; d < start + size; ++d) {
       auto const kind = idx(on_.device[idx(d)]);
-      if (asked[kind]) continue;
-      asked[kind] = 1;
-      double const s = cost::detail::ask(model_, cost::compute_query{op,
-                                                         {in.data(), static_cast<int>(in.size())},
-                                                         {out.data(), static_cast<int>(out.size())},
-                                                         o_.scalar_bytes,
-                                                         on_.kinds[kind]});
-      worst = s > worst ? s : worst;
-      if (on_.kinds.size() == 1) break;
+      if (!std::exchange(asked[kind], 1)) worst = std::max(worst, on_kind(kind));
     }
     return worst;
   }

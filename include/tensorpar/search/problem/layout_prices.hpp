@@ -131,7 +131,7 @@ template <cost::cost_model M> class layout_prices {
   std::vector<int> place_;                              // step -> how its groups lie; -1: not known
   std::vector<std::vector<cost::group_levels>> lie_;
 
-  std::vector<ir::group_axis> places_;
+  ir::axis_list<ir::group_axis> places_;
   /// Which devices axes name, however they are written: by stride, and as one axis where one begins as
   /// another ends.
   void put_places() {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
+#include <unordered_map>
 #include <vector>
 
 namespace tensorpar::search::detail {
@@ -35,9 +37,10 @@ class branch_likeness {
   std::vector<std::pair<int, int>> within_;
   std::vector<std::vector<link>> links_;                 // by operator
   std::vector<std::vector<meeting>> met_;                // by operator, ascending
-  std::map<std::array<int, 3>, int> kind_;               // (entry, f, x) -> number
+  std::unordered_map<std::array<int, 3>, int, core::array_hash> kind_;     // (entry, f, x) -> number
   std::map<std::vector<int>, int> kinds_;
-  std::map<std::array<int, 2>, std::vector<int> const*> class_;   // (operator, entry) -> choice -> class
+  // (operator, entry) -> choice -> class
+  std::unordered_map<std::array<int, 2>, std::vector<int> const*, core::array_hash> class_;
   // classes -> choice -> the first choice that is in the same of all of them
   std::map<std::vector<int>, std::vector<int>> joined_;
 
@@ -118,7 +121,7 @@ class branch_likeness {
   /// Entries between f and x with equal numbers have equal answers, operator by operator along the tree.
   /// O(operators of e), once.
   int kind_of(int e, int f, int x) {
-    auto const [i, fresh] = kind_.try_emplace({e, f, x}, -1);
+    auto const [i, fresh] = kind_.try_emplace(std::array{e, f, x}, -1);
     if (fresh) {
       std::vector<int> key;
       if (within_[idx(e)].second - first_of(e) <= max_compared) describe(e, e, f, x, key);
@@ -131,7 +134,7 @@ class branch_likeness {
   /// the first of them.
   int class_of(int op, int choice, int e) {
     if (op < 0) return -1;
-    auto const [i, fresh] = class_.try_emplace({op, e}, nullptr);
+    auto const [i, fresh] = class_.try_emplace(std::array{op, e}, nullptr);
     if (fresh) {
       std::vector<int> some;
       auto const from = [&](int place) {

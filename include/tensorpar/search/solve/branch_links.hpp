@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_alike.hpp>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,8 @@ class branch_links {
   std::map<std::pair<int, int>, int> pair_;
   std::vector<std::vector<partner>> later_;
   branch_likeness like_;
-  std::map<std::array<int, 3>, std::vector<int>> fitting_;               // by operator and range
+  // by choice set and range
+  std::unordered_map<std::array<int, 3>, std::vector<int>, core::array_hash> fitting_;
 
   /// `where`: by pair, the entry of the tree in which its operators meet.
   branch_links(branch_problem const& p, std::vector<int> const& where)
@@ -50,9 +53,6 @@ class branch_links {
   }
 
   choice_set const& choices(int v) const { return p_.tables->sets[idx((*p_.set_of)[idx(v)])]; }
-  bool fits(int v, int c, device_range r) const {
-    return choices(v).shardings[idx(c)].start == r.first && choices(v).sizes[idx(c)] <= r.count;
-  }
   graph::sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
   int op_of(int e) const { return (*p_.tree)[e].left; }
 
@@ -66,8 +66,10 @@ class branch_links {
   }
   /// The choices of an operator that stand in a range.
   std::vector<int> const& fitting(int v, device_range r) {
-    auto const [i, fresh] = fitting_.try_emplace({v, r.first, r.count});
-    for (int c = 0; c < choices(v).count() && fresh; ++c) if (fits(v, c, r)) i->second.push_back(c);
+    auto const [i, fresh] = fitting_.try_emplace(std::array{(*p_.set_of)[idx(v)], r.first, r.count});
+    choice_set const& all = choices(v);
+    for (int c = 0; c < all.count() && fresh; ++c)
+      if (all.shardings[idx(c)].start == r.first && all.sizes[idx(c)] <= r.count) i->second.push_back(c);
     return i->second;
   }
 };

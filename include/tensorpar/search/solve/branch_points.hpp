@@ -2,6 +2,8 @@
 // decisions that lead to them
 #pragma once
 #include <algorithm>
+#include <limits>
+#include <span>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
@@ -133,5 +135,88 @@ class branch_frontier {
     return r;
   }
 };
+
+/// A choice of the next operator of a chain: its seconds inside, and those of what it exchanges outside.
+struct branch_entrant { int choice; double own, out; };
+
+/// Have all points of all states the same p? Then of each state the one with the least t is enough.
+inline bool level(std::vector<branch_points> const& now) {
+  double const* p = nullptr;
+  for (branch_points const& some : now)
+    for (branch_point const& x : some) {
+      if (p && x.p != *p) return false;
+      p = &x.p;
+    }
+  return true;
+}
+/// The next operator of a chain after states that are level, with no fork between: what best_of keeps of
+/// all pairs, by classes of what is exchanged. Additions keep order, so the least of a class is the least
+/// of its sums; equal sums are told apart as best_of does. Returns how many pairs there are.
+inline i64 join_level(mapping_tables const& tables, std::vector<branch_points> const& now,
+                      operator_pair const* met, bool ascending, std::vector<branch_entrant> const& enter,
+                      int v, branch_frontier& kept, std::vector<branch_points>& next) {
+  auto const classes = [&](bool rows) -> choice_classes const& {
+    return tables.classes[idx(rows ? met->rows : met->cols)];
+  };
+  // all points, those of a class together: class k's end where those of k + 1 begin
+  std::size_t const kinds = met ? idx(classes(ascending).count) : 1;
+  auto const class_of = [&](std::size_t i) { return met ? idx(classes(ascending).of[i]) : std::size_t{0}; };
+  std::vector<std::size_t> begin(kinds + 1, 0);
+  for (std::size_t i = 0; i < now.size(); ++i) begin[class_of(i) + 1] += now[i].size();
+  for (std::size_t k = 0; k < kinds; ++k) begin[k + 1] += begin[k];
+  branch_points sorted(begin[kinds]);
+  std::vector<std::size_t> next_of = begin;
+  double p = 0;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    for (branch_point const& y : now[i]) {
+      sorted[next_of[class_of(i)]++] = y;
+      p = y.p;
+    }
+  auto const of_class = [&](std::size_t k) {
+    return std::span(sorted.data() + begin[k], begin[k + 1] - begin[k]);
+  };
+  // of class k and the j-th entrant: base[k * step + other[j]]
+  double const nothing = 0;
+  double const* const base = met ? tables.costs[idx(met->cost)].seconds.data() : &nothing;
+  std::size_t const cols = met ? idx(tables.costs[idx(met->cost)].cols) : 0;
+  std::size_t const step = ascending ? cols : 1;
+  std::vector<std::size_t> other(enter.size(), 0);
+  for (std::size_t j = 0; j < enter.size() && met; ++j)
+    other[j] = idx(classes(!ascending).of[idx(enter[j].choice)]) * (ascending ? 1 : cols);
+  // points, of which each entrant leaves some out
+  i64 all = 0;
+  struct state { double t = infinity; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
+  std::vector<state> best(enter.size());
+  for (std::size_t k = 0; k < kinds; ++k) {
+    if (of_class(k).empty()) continue;
+    double least = infinity;
+    for (branch_point const& y : of_class(k)) least = std::min(least, y.t);
+    i64 const n = static_cast<i64>(of_class(k).size());
+    all += n;
+    double const* const row = base + k * step;
+    for (std::size_t j = 0; j < enter.size(); ++j) {
+      double const between = row[other[j]], t = least + between + enter[j].own;
+      state& b = best[j];
+      if (between == infinity) b.left_out += n;
+      else if (t < b.t) b = {t, k, false, b.left_out};
+      else if (t == b.t) b.ties = true;
+    }
+  }
+  i64 pairs = 0;
+  for (std::size_t j = 0; j < enter.size(); ++j) {
+    auto const& [c, own, out] = enter[j];
+    state const& b = best[j];
+    pairs += all - b.left_out;
+    if (!(b.t + (p + out) < infinity)) continue;
+    int trace = std::numeric_limits<int>::max();
+    for (std::size_t k = b.ties ? 0 : b.kind; k < (b.ties ? kinds : b.kind + 1); ++k) {
+      double const between = base[k * step + other[j]];
+      for (branch_point const& y : of_class(k))
+        if (y.t + between + own == b.t) trace = std::min(trace, y.trace);
+    }
+    next[idx(c)].push_back({b.t, p + out, kept.decide(v, c, trace, -1)});
+  }
+  return pairs;
+}
 
 }  // namespace tensorpar::search::detail

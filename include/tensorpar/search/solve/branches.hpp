@@ -5,10 +5,12 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_links.hpp>
 #include <tensorpar/search/solve/branch_points.hpp>
+#include <unordered_map>
 #include <utility>
 
 namespace tensorpar::search {
@@ -36,18 +38,21 @@ class branch_mapper : branch_links {
   using point = branch_point;
   using points = branch_points;
   using draft = branch_frontier::draft;
+  /// By numbers; references into it stay.
+  template <std::size_t N, class T>
+  using table = std::unordered_map<std::array<int, N>, T, core::array_hash>;
 
   i64 left_;                                             // of the budget: points made
   std::size_t max_points_;                              // of a fork: thinned beyond
   branch_frontier kept_;
-  std::map<std::array<int, 7>, points> solved_;          // (entry, range, f, its class, x, its class)
+  table<7, points> solved_;                              // (entry, range, f, its class, x, its class)
   // (entry, range, f, its class): by choice of the last operator before x
-  std::map<std::array<int, 5>, std::vector<points>> chains_;
+  table<5, std::vector<points>> chains_;
   // series -> up to its last operator, and the forks after it
   std::map<int, std::pair<std::vector<int>, std::vector<int>>> split_;
   std::vector<draft> ends_;                              // of the entry at hand
   struct answer { points const* of; int entry; };
-  std::map<std::array<int, 5>, answer> alike_;           // (kind of entry, range, class of f, class of x)
+  table<5, answer> alike_;                               // (kind of entry, range, class of f, class of x)
   std::vector<double> slack_;   // by entry: how many times too dear points may be, where some are left out
 
   /// An operator by itself, with the operators f and x outside.
@@ -138,73 +143,6 @@ class branch_mapper : branch_links {
     return all;
   }
 
-  /// Have all points of all states the same p? Then of each state the one with the least t is enough.
-  static bool level(std::vector<points> const& now) {
-    double const* p = nullptr;
-    for (points const& some : now)
-      for (point const& x : some) {
-        if (p && x.p != *p) return false;
-        p = &x.p;
-      }
-    return true;
-  }
-  /// The next operator of a chain after states that are level, with no fork between: what best_of keeps of
-  /// all pairs, by classes of what is exchanged. Additions keep order, so the least of a class is the least
-  /// of its sums; equal sums are told apart as best_of does.
-  template <class Entrants>
-  void join_level(std::vector<points> const& now, operator_pair const* met, bool ascending,
-                  Entrants const& enter, int v, std::vector<points>& next) {
-    auto const classes = [&](bool rows) -> choice_classes const& {
-      return p_.tables->classes[idx(rows ? met->rows : met->cols)];
-    };
-    std::vector<points> of_class(met ? idx(classes(ascending).count) : 1);
-    double p = 0;
-    for (std::size_t i = 0; i < now.size(); ++i)
-      for (point const& y : now[i]) {
-        of_class[met ? idx(classes(ascending).of[i]) : 0].push_back(y);
-        p = y.p;
-      }
-    // of class k and the j-th entrant: base[k * step + other[j]]
-    double const nothing = 0;
-    double const* const base = met ? p_.tables->costs[idx(met->cost)].seconds.data() : &nothing;
-    std::size_t const cols = met ? idx(p_.tables->costs[idx(met->cost)].cols) : 0;
-    std::size_t const step = ascending ? cols : 1;
-    std::vector<std::size_t> other(enter.size(), 0);
-    for (std::size_t j = 0; j < enter.size() && met; ++j)
-      other[j] = idx(classes(!ascending).of[idx(enter[j].choice)]) * (ascending ? 1 : cols);
-    // points, of which each entrant leaves some out
-    i64 all = 0;
-    struct state { double t = infinity; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
-    std::vector<state> best(enter.size());
-    for (std::size_t k = 0; k < of_class.size(); ++k) {
-      if (of_class[k].empty()) continue;
-      double least = infinity;
-      for (point const& y : of_class[k]) least = std::min(least, y.t);
-      i64 const n = static_cast<i64>(of_class[k].size());
-      all += n;
-      double const* const row = base + k * step;
-      for (std::size_t j = 0; j < enter.size(); ++j) {
-        double const between = row[other[j]], t = least + between + enter[j].own;
-        state& b = best[j];
-        if (between == infinity) b.left_out += n;
-        else if (t < b.t) b = {t, k, false, b.left_out};
-        else if (t == b.t) b.ties = true;
-      }
-    }
-    for (std::size_t j = 0; j < enter.size(); ++j) {
-      auto const& [c, own, out] = enter[j];
-      state const& b = best[j];
-      left_ -= all - b.left_out;
-      if (!(b.t + (p + out) < infinity)) continue;
-      int trace = std::numeric_limits<int>::max();
-      for (std::size_t k = b.ties ? 0 : b.kind; k < (b.ties ? of_class.size() : b.kind + 1); ++k) {
-        double const between = base[k * step + other[j]];
-        for (point const& y : of_class[k]) if (y.t + between + own == b.t) trace = std::min(trace, y.trace);
-      }
-      next[idx(c)].push_back({b.t, p + out, kept_.decide(v, c, trace, -1)});
-    }
-  }
-
   /// By choice of the chain's last operator, up to and with it (one state where the chain has no operator of
   /// its own). What it exchanges with x is not counted yet, nor are the forks after it.
   std::vector<points> const& chain(std::vector<int> const& parts, std::vector<int> const& tail, int e,
@@ -234,8 +172,7 @@ class branch_mapper : branch_links {
       std::vector<points> next(idx(choices(v).count()));
       std::vector<draft> all;
       operator_pair const* const met = last < 0 ? nullptr : link(last, v);
-      struct entrant { int choice; double own, out; };
-      std::vector<entrant> enter;
+      std::vector<branch_entrant> enter;
       operator_pair const* const qf = f < 0 ? nullptr : link(v, f);
       for (int c : fitting(v, r)) {
         double own = choices(v).seconds[idx(c)], out = over(qf, v < f, c, fc);
@@ -243,7 +180,8 @@ class branch_mapper : branch_links {
           if (!counted(u.op)) (like_.among(e, u.op) ? own : out) += u.least[idx(c)];
         enter.push_back({c, own, out});
       }
-      if (forks.empty() && level(now)) join_level(now, met, last < v, std::exchange(enter, {}), v, next);
+      if (forks.empty() && level(now))
+        left_ -= join_level(*p_.tables, now, met, last < v, std::exchange(enter, {}), v, kept_, next);
       for (auto const& [c, own, out] : enter) {
         if (left_ < 0) break;
         for (std::size_t i = 0; i < now.size(); ++i) {
