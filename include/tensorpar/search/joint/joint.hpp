@@ -120,11 +120,12 @@ template <cost::cost_model M>
 joint_result develop_and_map(joint_network& g, machine const& on, M const& model,
                              joint_options const& o, std::shared_ptr<layout_prices<M>> const& prices,
                              double bar) {
-  part_pricing<M> price(on, model, o, prices);
+  std::optional<part_pricing<M>> price(std::in_place, on, model, o, prices);
   joint_result r;
   r.infeasible = shortage{};
-  if (r.bound = g.beyond(bar, price, o); r.bound > 0) return r;
-  developed d = develop(g.declared, g.cut, o, price);
+  if (r.bound = g.beyond(bar, *price, o); r.bound > 0) return r;
+  developed d = develop(g.declared, g.cut, o, *price);
+  price.reset();                                         // large tables, which mapping does not read
   double const bound = d.bound;
   r.rewriting = d.statistics;
   if (bound < bar) r = map_developed(g.declared, on, model, o, std::move(d), prices, bar);
