@@ -8,8 +8,8 @@
 
 namespace tensorpar::ir {
 
-/// Like std::vector of few small things. Searches make and copy layouts by the million, and a layout of more
-/// than N axes is rare: the allocator took a third of their time. Up to N stand in the list itself.
+/// Like std::vector of few small things: up to N of them stand in the list itself. Searches make and copy
+/// layouts by the hundred thousand, and a layout of more than N axes is rare. Moved from: empty.
 template <class T, std::size_t N = 4>
   requires std::is_trivially_copyable_v<T>
 class axis_list {

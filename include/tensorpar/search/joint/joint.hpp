@@ -58,7 +58,7 @@ template <cost::cost_model M>
 joint_result map_developed(computation_graph const& declared, machine const& on, M const& model,
                            joint_options const& o, developed d,
                            std::shared_ptr<layout_prices<M>> const& prices, double bar) {
-  std::vector<rewrite::rule const*> const some = activating(o.rules ? *o.rules : substitution_rules());
+  std::vector<rewrite::rule const*> const some = activating(rules_of(o));
   std::vector<int> same(idx(declared.node_count()));
   std::iota(same.begin(), same.end(), 0);
   developed::choice plainly{declared, rewrite::open_graph(rewrite::unsharded(declared)), same, {}, {}};
