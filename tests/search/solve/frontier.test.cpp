@@ -1,6 +1,7 @@
 // tests/search/solve/frontier.test.cpp - dominance, composition of costs
 #include <doctest/doctest.h>
 
+#include <map>
 #include <random>
 #include <tensorpar/search/solve/frontier.hpp>
 
@@ -13,6 +14,13 @@ std::vector<cost_point> costs(frontier<int> const& f) {
   for (auto const& x : f.items()) r.push_back(x.cost);
   return r;
 }
+cost_point joined(cost_point const& a, cost_point const& b, bool side) {
+  cost_point r{seconds_of(a, b, side), {}};
+  sum_bytes(a, b, r);
+  return r;
+}
+cost_point in_sequence(cost_point const& a, cost_point const& b) { return joined(a, b, false); }
+cost_point side_by_side(cost_point const& a, cost_point const& b) { return joined(a, b, true); }
 }  // namespace
 
 TEST_CASE("search: costs in sequence and side by side") {
@@ -62,5 +70,29 @@ TEST_CASE("search: a frontier is what pairwise comparison leaves") {
       CHECK(found);
     }
     CHECK(f.size() == expected);
+  }
+}
+
+TEST_CASE("search: frontiers by keys are what a map of them holds, in its order") {
+  std::mt19937_64 g(8);
+  for (int round = 0; round < 200; ++round) {
+    std::size_t const width = g() % 4;
+    keyed_frontiers<int> fast(width);
+    std::map<std::vector<int>, frontier<int>> slow;
+    for (int i = 0; i < 120; ++i) {
+      std::vector<int> key(width + 1, 0);
+      for (std::size_t k = 0; k < width; ++k) key[k] = static_cast<int>(g() % 5);
+      cost_point const c{static_cast<double>(g() % 8), {static_cast<i64>(g() % 8)}};
+      CHECK(fast[key.data()].insert(c, i) == slow[{key.begin(), key.end() - 1}].insert(c, i));
+    }
+    auto next = slow.begin();
+    fast.release([&](int const* key, frontier<int>&& f) {
+      REQUIRE(next != slow.end());
+      CHECK(std::vector<int>(key, key + width) == next->first);
+      CHECK(costs(f) == costs(next->second));
+      CHECK(std::move(f).items().front().label == next->second.items().front().label);
+      ++next;
+    });
+    CHECK(next == slow.end());
   }
 }

@@ -10,9 +10,6 @@
 
 namespace tensorpar::search {
 
-namespace detail {
-}  // namespace detail
-
 /// What a choice saves besides (program/passes/memory_pass.hpp).
 struct choice_saving {
   ir::zero_stage zero = ir::zero_stage::none;

@@ -2,12 +2,16 @@
 // structure, time and memory
 #pragma once
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/frontier.hpp>
+#include <unordered_map>
+#include <utility>
 
 namespace tensorpar::search {
 
@@ -32,8 +36,11 @@ class exact_mapper {
   // left, right: solved tables; -1 for a leaf
   struct label { int choice, left, right, left_state, right_state; };
   using points = frontier<label>;
-  struct state { std::vector<int> key; frontier<label>::item point; };
-  struct solved { std::vector<state> states; };
+  // by state: its point, and its key one after another
+  struct solved {
+    std::vector<points::item> states;
+    std::vector<int> keys;
+  };
 
   mapping_problem const& p_;
   exact_options o_;
@@ -47,9 +54,8 @@ class exact_mapper {
   std::vector<int> first_;
   // by tree entry: seconds that the rest takes at least
   std::vector<double> beside_;
-  std::map<std::vector<int>, int> memo_;
+  std::unordered_map<std::array<int, 3>, int, core::array_hash> memo_;
   std::vector<solved> solved_;
-
 
   void find_open() {
     std::vector<int> partners(idx(p_.operators()), 0);
@@ -127,9 +133,16 @@ class exact_mapper {
     for (std::size_t d = 0; d < c.bytes.size(); ++d) if (c.bytes[d] > p_.capacity[d]) return false;
     return true;
   }
-  int store(std::map<std::vector<int>, points>& by_key) {
+  /// Keys ascend.
+  int store(keyed_frontiers<label>& by_key) {
     solved s;
-    for (auto& [key, f] : by_key) for (auto const& x : f.items()) s.states.push_back({key, x});
+    std::size_t const width = by_key.width();
+    by_key.release([&](int const* key, points&& f) {
+      for (auto& x : std::move(f).items()) {
+        s.keys.insert(s.keys.end(), key, key + width);
+        s.states.push_back(std::move(x));
+      }
+    });
     solved_.push_back(std::move(s));
     return static_cast<int>(solved_.size()) - 1;
   }
@@ -153,7 +166,7 @@ class exact_mapper {
     auto const it = memo_.find({entry, r.first, r.count});
     if (it != memo_.end()) return it->second;
     auto const& e = p_.tree[entry];
-    std::map<std::vector<int>, points> by_key;
+    keyed_frontiers<label> by_key(open_[idx(entry)].size());
     if (e.kind == graph::sp_kind::leaf) {
       int const v = e.left;
       choice_set const& c = p_.choices(v);
@@ -166,9 +179,7 @@ class exact_mapper {
           for (int k = 0; k < c.sizes[idx(i)]; ++k) x.bytes[idx(r.first + k)] = c.bytes[idx(i)];
           if (!within(x)) continue;
         }
-        std::vector<int> key;
-        if (!open_[idx(entry)].empty()) key.push_back(class_[idx(v)][idx(i)]);
-        by_key[key].insert(std::move(x), {i, -1, -1, -1, -1});
+        by_key[&class_[idx(v)][idx(i)]].insert(x, {i, -1, -1, -1, -1});
       }
     } else {
       if (!combine(entry, r, r, r, false, by_key)) return -1;
@@ -181,59 +192,83 @@ class exact_mapper {
     return id;
   }
 
+  /// Operators of a pair whose seconds count where two sub-trees meet.
+  struct meeting {
+    pair_cost const* cost;
+    bool first_left;
+    int left, right;                     // places in the keys of both sides
+    choice_classes const *of_left, *of_right;
+  };
+  static int index(std::vector<int> const& v, int x) {
+    auto const i = std::find(v.begin(), v.end(), x);
+    return i == v.end() ? -1 : static_cast<int>(i - v.begin());
+  }
+  std::vector<meeting> meetings(int entry, std::vector<int> const& open_a,
+                                std::vector<int> const& open_b) const {
+    std::vector<meeting> r;
+    if (o_.bytes_only) return r;
+    for (int k : pairs_[idx(entry)]) {
+      operator_pair const& q = p_.pairs[idx(k)];
+      bool const first_left = index(open_a, q.first) >= 0;
+      choice_classes const &rows = p_.classes[idx(q.rows)], &cols = p_.classes[idx(q.cols)];
+      r.push_back({&p_.costs[idx(q.cost)], first_left, index(open_a, first_left ? q.first : q.second),
+                   index(open_b, first_left ? q.second : q.first), first_left ? &rows : &cols,
+                   first_left ? &cols : &rows});
+    }
+    return r;
+  }
+  /// By state and meeting: the row or column of the meeting's costs.
+  std::vector<int> places(solved const& of, std::vector<int> const& open, std::vector<meeting> const& meet,
+                          bool left) const {
+    std::vector<int> r;
+    for (std::size_t i = 0; i < of.states.size(); ++i)
+      for (meeting const& m : meet) {
+        int const at = left ? m.left : m.right,
+                  choice = of_class_[idx(open[idx(at)])][idx(of.keys[i * open.size() + idx(at)])];
+        r.push_back((left ? m.of_left : m.of_right)->of[idx(choice)]);
+      }
+    return r;
+  }
   bool combine(int entry, device_range r, device_range ra, device_range rb, bool side,
-               std::map<std::vector<int>, points>& by_key) {
+               keyed_frontiers<label>& by_key) {
     auto const& e = p_.tree[entry];
     int const a = solve(e.left, ra), b = a < 0 ? -1 : solve(e.right, rb);
     if (b < 0) return false;
-    auto const &open_a = open_[idx(e.left)], &open_b = open_[idx(e.right)], &open = open_[idx(entry)];
-    struct meeting { operator_pair const* pair; bool first_left; int left, right; };
-    std::vector<meeting> meet;
-    auto const index = [](std::vector<int> const& v, int x) {
-      auto const i = std::find(v.begin(), v.end(), x);
-      return i == v.end() ? -1 : static_cast<int>(i - v.begin());
-    };
-    if (!o_.bytes_only)
-      for (int k : pairs_[idx(entry)]) {
-        operator_pair const& q = p_.pairs[idx(k)];
-        bool const first_left = index(open_a, q.first) >= 0;
-        meet.push_back({&q, first_left, index(open_a, first_left ? q.first : q.second),
-                        index(open_b, first_left ? q.second : q.first)});
-      }
-    // where the key's parts come from
-    std::vector<int> from_a, from_b;
-    for (int v : open) { from_a.push_back(index(open_a, v)); from_b.push_back(index(open_b, v)); }
-    std::vector<int> key(open.size(), 0);
-    int const na = static_cast<int>(solved_[idx(a)].states.size()),
-              nb = static_cast<int>(solved_[idx(b)].states.size());
-    left_ -= static_cast<i64>(na) * nb;
+    solved const &of_a = solved_[idx(a)], &of_b = solved_[idx(b)];
+    std::size_t const na = of_a.states.size(), nb = of_b.states.size();
+    left_ -= static_cast<i64>(na * nb);
     if (left_ < 0) return false;
-    for (int i = 0; i < na; ++i)
-      for (int j = 0; j < nb; ++j) {
-        state const &x = solved_[idx(a)].states[idx(i)], &y = solved_[idx(b)].states[idx(j)];
+    auto const &open_a = open_[idx(e.left)], &open_b = open_[idx(e.right)], &open = open_[idx(entry)];
+    std::vector<meeting> const meet = meetings(entry, open_a, open_b);
+    std::vector<int> const at_a = places(of_a, open_a, meet, true), at_b = places(of_b, open_b, meet, false);
+    // where the key's parts come from
+    std::vector<int> from_a, from_b, key(open.size() + 1, 0);
+    for (int v : open) { from_a.push_back(index(open_a, v)); from_b.push_back(index(open_b, v)); }
+    cost_point c;
+    for (std::size_t i = 0; i < na; ++i)
+      for (std::size_t j = 0; j < nb; ++j) {
+        cost_point const &x = of_a.states[i].cost, &y = of_b.states[j].cost;
         double between = 0;
-        for (meeting const& m : meet) {
-          int const i_left = of_class_[idx(open_a[idx(m.left)])][idx(x.key[idx(m.left)])],
-                    i_right = of_class_[idx(open_b[idx(m.right)])][idx(y.key[idx(m.right)])];
-          between +=
-              m.first_left ? p_.seconds(*m.pair, i_left, i_right) : p_.seconds(*m.pair, i_right, i_left);
+        for (std::size_t m = 0; m < meet.size(); ++m) {
+          int const u = at_a[i * meet.size() + m], v = at_b[j * meet.size() + m];
+          between += meet[m].first_left ? meet[m].cost->at(u, v) : meet[m].cost->at(v, u);
         }
-        cost_point c =
-            side ? side_by_side(x.point.cost, y.point.cost) : in_sequence(x.point.cost, y.point.cost);
-        c.seconds += between;
+        c.seconds = seconds_of(x, y, side) + between;
         if (!fast_enough(entry, r, c.seconds)) continue;
+        sum_bytes(x, y, c);
         if (o_.memory && !within(c)) continue;
-        for (std::size_t k = 0; k < key.size(); ++k)
-          key[k] = from_a[k] >= 0 ? x.key[idx(from_a[k])] : y.key[idx(from_b[k])];
-        points& best = by_key[key];
+        for (std::size_t k = 0; k < open.size(); ++k)
+          key[k] = from_a[k] >= 0 ? of_a.keys[i * open_a.size() + idx(from_a[k])]
+                                  : of_b.keys[j * open_b.size() + idx(from_b[k])];
+        points& best = by_key[key.data()];
         left_ -= static_cast<i64>(best.size());
-        best.insert(std::move(c), {-1, a, b, i, j});
+        best.insert(c, {-1, a, b, static_cast<int>(i), static_cast<int>(j)});
       }
     return left_ >= 0;
   }
 
   void read_back(int entry, int table, int s, assignment& to) const {
-    label const l = solved_[idx(table)].states[idx(s)].point.label;
+    label const l = solved_[idx(table)].states[idx(s)].label;
     auto const& e = p_.tree[entry];
     if (e.kind == graph::sp_kind::leaf) { to[idx(e.left)] = l.choice; return; }
     read_back(e.left, l.left, l.left_state, to);
@@ -253,7 +288,7 @@ class exact_mapper {
     if (top < 0) return std::nullopt;
     std::vector<exact_point> r;
     for (int s = 0; s < static_cast<int>(solved_[idx(top)].states.size()); ++s) {
-      exact_point x{solved_[idx(top)].states[idx(s)].point.cost, assignment(idx(p_.operators()), 0)};
+      exact_point x{solved_[idx(top)].states[idx(s)].cost, assignment(idx(p_.operators()), 0)};
       read_back(p_.tree.root(), top, s, x.choices);
       r.push_back(std::move(x));
     }
