@@ -33,8 +33,7 @@ class unroller : step_meshes {
     out.scalar_bytes = p.scalar_bytes;
     out.scratch = w != no_workspace;
     require_unrollable(t, p);
-    spaces_.resize(g_.nodes.size());
-    for (int v = 0; v < g_.node_count(); ++v) spaces_[idx(v)] = ir::space_of(g_, v);
+    spaces_ = ir::spaces_of(g_);
     require(t.forward_nodes, spaces_);
     out.listed_for = list(listed);
     readers_.resize(g_.values.size());

@@ -46,6 +46,7 @@ namespace tensorpar::search {
 template <class C> class graph_stages {
   static_assert(cost::cost_model_lack<C>::value);
   training_graph t_;
+  std::vector<ir::iteration_space> spaces_;  // by node
   machine on_;
   C cost_;
   graph_stage_options o_;
@@ -78,8 +79,8 @@ template <class C> class graph_stages {
 
   /// A value's part: so many samples, tensor-parallel part 1/t where node u runs over the operator's split
   /// loop.
-  shape part(int u, std::size_t port, bool result, i64 samples, int t,
-             ir::iteration_space const& space) const {
+  shape part(int u, std::size_t port, bool result, i64 samples, int t) const {
+    ir::iteration_space const& space = spaces_[idx(u)];
     int const x = result ? node(u).out[port] : node(u).in[port];
     shape s = t_.graph.type(x);
     for (int d = 0; d < s.rank; ++d)
@@ -94,10 +95,9 @@ template <class C> class graph_stages {
     return s;
   }
   double seconds(int u, i64 samples, int t, device_kind const& on) const {
-    ir::iteration_space const space = ir::space_of(t_.graph, u);
     core::pool<shape> in, out;
-    for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
-    for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
+    for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t));
+    for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t));
     cost::compute_query const q{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()},
                                 o_.scalar_bytes, on};
     return cost::detail::ask(cost_, q);
@@ -129,8 +129,7 @@ template <class C> class graph_stages {
   double bytes(int x) const { return bytes_of(t_.graph.type(x)); }
 
   i64 split_units(int v) const {
-    ir::iteration_space const space = ir::space_of(t_.graph, v);
-    ir::node_loop const* const l = space.find(split_[idx(v)]);
+    ir::node_loop const* const l = spaces_[idx(v)].find(split_[idx(v)]);
     return l ? l->units : 1;
   }
 
@@ -139,6 +138,7 @@ template <class C> class graph_stages {
   /// where the mini-batch is no multiple of it.
   graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
       : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
+        spaces_(ir::spaces_of(t_.graph)),
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),
@@ -213,7 +213,7 @@ template <class C> class graph_stages {
   /// The loop of operator v along which samples run, or '\0'.
   char batch_loop(int v) const {
     graph_node const& n = node(v);
-    for (ir::node_loop const& l : ir::space_of(t_.graph, v).loops)
+    for (ir::node_loop const& l : spaces_[idx(v)].loops)
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (l.in[k] >= 0 && batch_.is_batch(n.in[k], l.in[k])) return l.letter;
     return '\0';
@@ -236,9 +236,8 @@ template <class C> class graph_stages {
         (u == v                                ? b.forward
          : node(u).phase == step_phase::update ? b.update
          : for_weights_[idx(u)]                ? b.weights : b.backward) += s;
-        ir::iteration_space const space = ir::space_of(t_.graph, u);
         for (std::size_t slot = 0; slot < node(u).out.size(); ++slot) {
-          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space));
+          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t));
           if (u == v) b.result += made;
           else if (node(u).phase == step_phase::backward && for_weights_[idx(u)])
             b.fresh = std::max(b.fresh, made);
@@ -250,10 +249,9 @@ template <class C> class graph_stages {
     bool const split = t > 1 && split_[idx(v)] && split_units(v) % t == 0;
     stage_work w{.forward = b.forward, .backward = b.backward, .weights = b.weights};
     if (split) {
-      ir::iteration_space const space = ir::space_of(t_.graph, v);
-      ir::node_loop const& l = *space.find(split_[idx(v)]);
+      ir::node_loop const& l = *spaces_[idx(v)].find(split_[idx(v)]);
       auto const moved = [&](ir::reshard_kind kind, bool result, int dim) {
-        return collective(kind, part(v, 0, result, samples, 1, space), place(t, f), t, 1, dim);
+        return collective(kind, part(v, 0, result, samples, 1), place(t, f), t, 1, dim);
       };
       w.forward += moved(ir::reshard_kind::all_gather, true, l.out.front());
       if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
@@ -272,7 +270,7 @@ template <class C> class graph_stages {
       int const gradient = t_.gradient[idx(x)];
       if (gradient < 0) continue;                           // the loss does not reach it
       shape s = t_.graph.type(x);
-      if (split) s = part(v, k, false, samples, t, ir::space_of(t_.graph, v));
+      if (split) s = part(v, k, false, samples, t);
       s.type = t_.graph.type(gradient).type;
       w.once += collective(ir::reshard_kind::all_reduce, s, place(c.devices(), f), c.data, t, -1);
       w.weights += sums * seconds_to_add(s, on_.kinds[idx(device)]);

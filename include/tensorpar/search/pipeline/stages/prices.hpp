@@ -108,9 +108,11 @@ template <stage_model M> class stage_prices {
   double min_rejected_ = infinity, limit_ = 0;
 
   per_choice const& of(int q, int first) {
-    per_choice& p = prices_[idx(q) * idx(firsts_) +
-                            idx(first)];
-    if (!p.at.empty()) return p;
+    per_choice& p = prices_[idx(q) * idx(firsts_) + idx(first)];
+    if (p.at.empty()) price(p, q, first);
+    return p;
+  }
+  [[gnu::noinline]] void price(per_choice& p, int q, int first) {
     stage_choice const& c = choices_[idx(q)];
     std::vector<stage_work> known(idx(m_->operators()));
     std::vector<char> have(known.size(), 0);
@@ -134,7 +136,6 @@ template <stage_model M> class stage_prices {
       p.kept[i] = t.kept;
     }
     p.capacity = m_->capacity(first, c.devices());
-    return p;
   }
   void reject(double time) {
     if (time < min_rejected_) min_rejected_ = time;
@@ -255,19 +256,17 @@ template <stage_model M> class stage_prices {
         return r;
       }
       per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
-      sums s;
-      double scratch = 0;
-      for (int i = 0; i < p.count; ++i) {
-        leaf_interval const& y = p.intervals[i];
-        sums const &lo = x.at[idx(y.lo)], &hi = x.at[idx(y.hi)];
-        s.time += y.times * (hi.time - lo.time);
-        s.fixed += y.times * (hi.fixed - lo.fixed);
-        s.kept += y.times * (hi.kept - lo.kept);
-        scratch =
-            std::max(scratch, x.max_scratch(idx(y.lo), idx(y.hi)));
-      }
-      if (s.time > limit_) {
-        reject(s.time);
+      auto const over = [&](auto sums::*what) {
+        double all = 0;
+        for (int i = 0; i < p.count; ++i) {
+          leaf_interval const& y = p.intervals[i];
+          all += y.times * (x.at[idx(y.hi)].*what - x.at[idx(y.lo)].*what);
+        }
+        return all;
+      };
+      double const own = over(&sums::time);
+      if (own > limit_) {
+        reject(own);
         if (all_slow && start) *start = k + 1;
         continue;
       }
@@ -276,12 +275,16 @@ template <stage_model M> class stage_prices {
       auto sum = [&](double const* each) {
         return b.in * each[0] + b.out * each[1] + b.tensors_in * each[2] + b.tensors_out * each[3];
       };
-      double const time = s.time + sum(x.time);
+      double const time = own + sum(x.time);
       if (time > limit_) {
         reject(time);
         continue;
       }
-      if (s.fixed + sum(x.fixed) + (s.kept + sum(x.kept)) * static_cast<double>(in_flight_samples) + scratch >
+      double scratch = 0;
+      for (int i = 0; i < p.count; ++i)
+        scratch = std::max(scratch, x.max_scratch(idx(p.intervals[i].lo), idx(p.intervals[i].hi)));
+      if (over(&sums::fixed) + sum(x.fixed) +
+              (over(&sums::kept) + sum(x.kept)) * static_cast<double>(in_flight_samples) + scratch >
           x.capacity)
         continue;
       r.choice = q;
