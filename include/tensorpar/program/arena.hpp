@@ -70,28 +70,30 @@ inline packing pack_nested(std::vector<lifetime> const& all) {
   };
   std::size_t width = 1;
   while (width < times.size()) width *= 2;
-  // highest point inside a node; a level that covers all of it
+  // highest point inside a node; a level that covers all of it. Heights only grow, so a covering level needs
+  // no pushing down: nodes around both ends of an interval hold all that reaches into it from outside
   std::vector<i64> top(2 * width, 0), floor(2 * width, 0);
-  // heights only grow, so a covering level needs no pushing down
-  auto highest = [&](auto& self, std::size_t node, std::size_t lo, std::size_t hi, std::size_t a,
-                     std::size_t b) -> i64 {
-    if (b <= lo || hi <= a) return 0;
-    if (a <= lo && hi <= b) return top[node];
-    std::size_t const mid = (lo + hi) / 2;
-    return std::max(
-        {floor[node], self(self, 2 * node, lo, mid, a, b), self(self, 2 * node + 1, mid, hi, a, b)});
+  auto const around = [&](std::size_t a, std::size_t b, auto const& f) {
+    for (std::size_t l = a + width, r = b - 1 + width; l; l /= 2, r /= 2) { f(l); f(r); }
   };
-  auto raise = [&](auto& self, std::size_t node, std::size_t lo, std::size_t hi, std::size_t a, std::size_t b,
-                   i64 level) -> void {
-    if (b <= lo || hi <= a) return;
-    top[node] = std::max(top[node], level);
-    if (a <= lo && hi <= b) {
-      floor[node] = std::max(floor[node], level);
-      return;
+  auto const inside = [&](std::size_t a, std::size_t b, auto const& f) {
+    for (std::size_t l = a + width, r = b + width; l < r; l /= 2, r /= 2) {
+      if (l % 2) f(l++);
+      if (r % 2) f(--r);
     }
-    std::size_t const mid = (lo + hi) / 2;
-    self(self, 2 * node, lo, mid, a, b, level);
-    self(self, 2 * node + 1, mid, hi, a, b, level);
+  };
+  auto const highest = [&](std::size_t a, std::size_t b) {
+    i64 h = 0;
+    inside(a, b, [&](std::size_t node) { h = std::max(h, top[node]); });
+    around(a, b, [&](std::size_t node) { h = std::max(h, floor[node]); });
+    return h;
+  };
+  auto const raise = [&](std::size_t a, std::size_t b, i64 level) {
+    inside(a, b, [&](std::size_t node) {
+      floor[node] = std::max(floor[node], level);
+      top[node] = std::max(top[node], level);
+    });
+    around(a, b, [&](std::size_t node) { top[node] = std::max(top[node], level); });
   };
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -103,17 +105,17 @@ inline packing pack_nested(std::vector<lifetime> const& all) {
   for (std::size_t i : order) {
     if (all[i].bytes == 0) continue;
     std::size_t const a = at(all[i].first), b = at(all[i].last + 1);
-    r.offset[i] = highest(highest, 1, 0, width, a, b);
+    r.offset[i] = highest(a, b);
     i64 const end = r.offset[i] + aligned(all[i].bytes);
-    raise(raise, 1, 0, width, a, b, end);
+    raise(a, b, end);
     r.bytes = std::max(r.bytes, end);
   }
   return r;
 }
 
 /// In order of time, each in the smallest hole that takes it: what an allocator would do while running. O(n
-/// log n).
-inline packing pack_in_time(std::vector<lifetime> const& all, bool backwards) {
+/// (log n + holes)). Ends, with `bytes` not below that, where it takes no less than `below`.
+inline packing pack_in_time(std::vector<lifetime> const& all, bool backwards, i64 below) {
   auto start = [&](std::size_t i) { return backwards ? -all[i].last : all[i].first; };
   auto end = [&](std::size_t i) { return backwards ? -all[i].first : all[i].last; };
   std::vector<std::size_t> order, leaving;
@@ -127,49 +129,52 @@ inline packing pack_in_time(std::vector<lifetime> const& all, bool backwards) {
   std::sort(leaving.begin(), leaving.end(),
             [&](std::size_t i, std::size_t j) { return end(i) != end(j) ? end(i) < end(j) : i < j; });
   packing r{std::vector<i64>(all.size(), 0), 0};
-  std::map<i64, i64> holes;                              // offset -> bytes
-  std::set<std::pair<i64, i64>> by_size;                 // (bytes, offset)
+  struct hole { i64 at, bytes; };
+  std::vector<hole> holes;                               // ascending
   i64 top = 0;
   auto add = [&](i64 at, i64 bytes) {
-    auto next = holes.lower_bound(at);
-    if (next != holes.end() && at + bytes == next->first) {
-      bytes += next->second;
-      by_size.erase({next->second, next->first});
-      next = holes.erase(next);
+    auto next = std::lower_bound(holes.begin(), holes.end(), at,
+                                 [](hole const& h, i64 x) { return h.at < x; });
+    bool const before = next != holes.begin() && next[-1].at + next[-1].bytes == at,
+               after = next != holes.end() && at + bytes == next->at;
+    if (after) bytes += next->bytes;
+    if (before) {
+      at = (--next)->at;
+      bytes += next->bytes;
     }
-    auto const before = next == holes.begin() ? holes.end() : std::prev(next);
-    if (before != holes.end() && before->first + before->second == at) {
-      at = before->first;
-      bytes += before->second;
-      by_size.erase({before->second, before->first});
-      holes.erase(before);
-    }
-    if (at + bytes == top) { top = at; return; }
-    holes[at] = bytes;
-    by_size.insert({bytes, at});
+    if (at + bytes == top) {                             // nothing is above
+      top = at;
+      holes.erase(next, holes.end());
+    } else if (before || after) {
+      *next = {at, bytes};
+      if (before && after) holes.erase(next + 1);
+    } else holes.insert(next, {at, bytes});
   };
   std::size_t left = 0;
   for (std::size_t i : order) {
     for (; left < leaving.size() && end(leaving[left]) < start(i); ++left)
       add(r.offset[leaving[left]], aligned(all[leaving[left]].bytes));
     i64 const bytes = aligned(all[i].bytes);
-    if (auto const hole = by_size.lower_bound({bytes, 0}); hole != by_size.end()) {
-      auto const [size, at] = *hole;
-      by_size.erase(hole);
-      holes.erase(at);
-      r.offset[i] = at;
-      if (size > bytes) { holes[at + bytes] = size - bytes; by_size.insert({size - bytes, at + bytes}); }
+    auto best = holes.end();
+    for (auto h = holes.begin(); h != holes.end(); ++h)
+      if (h->bytes >= bytes && (best == holes.end() || h->bytes < best->bytes)) best = h;
+    if (best != holes.end()) {
+      r.offset[i] = best->at;
+      if (best->bytes > bytes) *best = {best->at + bytes, best->bytes - bytes};
+      else holes.erase(best);
     } else {
       r.offset[i] = top;
       top += bytes;
       r.bytes = std::max(r.bytes, top);
+      if (r.bytes >= below) return r;
     }
   }
   return r;
 }
 
-/// Large ones first, each in the smallest hole between those already placed that share its time. O(n^2).
-inline packing pack_by_size(std::vector<lifetime> const& all) {
+/// Large ones first, each in the smallest hole between those already placed that share its time. Ends as
+/// `pack_in_time` does. O(n^2).
+inline packing pack_by_size(std::vector<lifetime> const& all, i64 below) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < all.size(); ++i) if (all[i].bytes) order.push_back(i);
   std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
@@ -193,6 +198,7 @@ inline packing pack_by_size(std::vector<lifetime> const& all) {
     }
     r.offset[i] = best < 0 ? reached : best;
     r.bytes = std::max(r.bytes, r.offset[i] + bytes);
+    if (r.bytes >= below) return r;
     placed const mine{r.offset[i], r.offset[i] + bytes, all[i].first, all[i].last};
     down.insert(std::lower_bound(down.begin(), down.end(), mine,
                                  [](placed const& a, placed const& b) { return a.at < b.at; }),
@@ -207,15 +213,16 @@ inline constexpr std::size_t pack_by_size_limit = 3000;
 
 /// Offsets such that what lives at the same time does not overlap; small, not always the smallest (the
 /// problem is NP-hard). Takes the best of four orders and stops at the first that meets the lower bound
-/// `max_live`. Deterministic. O(n log n), and O(n^2) for up to 3,000 lives. Laws: multiples of 64; disjoint;
-/// bytes >= max_live(all).
+/// `max_live`. Deterministic. O(n (log n + holes at once)), and O(n^2) for up to 3,000 lives. Laws: multiples
+/// of 64; disjoint; bytes >= max_live(all).
 inline packing pack(std::vector<lifetime> const& all) {
   i64 const bound = max_live(all);
   packing best = detail::pack_nested(all);
   auto keep = [&](packing p) { if (p.bytes < best.bytes) best = std::move(p); };
-  if (best.bytes > bound) keep(detail::pack_in_time(all, false));
-  if (best.bytes > bound) keep(detail::pack_in_time(all, true));
-  if (best.bytes > bound && all.size() <= detail::pack_by_size_limit) keep(detail::pack_by_size(all));
+  if (best.bytes > bound) keep(detail::pack_in_time(all, false, best.bytes));
+  if (best.bytes > bound) keep(detail::pack_in_time(all, true, best.bytes));
+  if (best.bytes > bound && all.size() <= detail::pack_by_size_limit)
+    keep(detail::pack_by_size(all, best.bytes));
   return best;
 }
 
