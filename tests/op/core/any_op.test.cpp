@@ -1,7 +1,10 @@
 // tests/op/core/any_op.test.cpp - any operator as plain data; a user's operator is one like the others
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
+#include <string>
 #include <support/laws/operator.hpp>
 #include <support/operator_samples.hpp>
 
@@ -42,6 +45,38 @@ TEST_CASE("the default work counts every loop once, twice where one is reduced")
   op::any_op const r = rotary{};
   shape const x[1]{{3, 5, 8}};
   CHECK(r.op->flops(r.attr, {x, 1}, {x, 1}) == 120);
+}
+
+TEST_CASE("a contraction's work is that of its parsed notation") {
+  std::mt19937 r(5);
+  for (int turn = 0; turn < 300; ++turn) {
+    i64 extent[6];
+    for (i64& e : extent) e = 1 + static_cast<i64>(r() % 9);
+    std::string text;
+    std::vector<shape> in(1 + r() % 2);
+    std::string letters;
+    for (shape& x : in) {
+      if (!text.empty()) text += turn % 3 ? "," : " , ";
+      for (char c = 'a'; c < 'g'; ++c) {
+        if (r() % 2) continue;
+        text += c;
+        x.d[x.rank++] = dim(extent[c - 'a']);
+        if (letters.find(c) == letters.npos) letters += c;
+      }
+    }
+    text += "->";
+    shape y;
+    std::shuffle(letters.begin(), letters.end(), r);
+    for (char c : letters) {
+      if (r() % 2) continue;
+      text += c;
+      y.d[y.rank++] = dim(extent[c - 'a']);
+    }
+    op::any_op const o = contraction(text);
+    shapes const from{in.data(), static_cast<int>(in.size())}, to{&y, 1};
+    CAPTURE(text);
+    CHECK(o.op->flops(o.attr, from, to) == op::detail::points(op::parse_notation(text), from, to));
+  }
 }
 
 TEST_CASE("names and places are labels, not values") {

@@ -42,8 +42,7 @@ struct contraction {
   }
   [[gnu::noinline]] constexpr op::notation_text spelled() const {
     op::notation_text t;
-    for (int i = 0; i < 32; ++i)
-      if (char const c = static_cast<char>(text[i / 8] >> (8 * (i % 8)) & 255)) t.put(c);
+    for (u64 word : text) for (; word; word >>= 8) t.put(static_cast<char>(word & 255));
     return t;
   }
   constexpr op::notation_text notation_for(shapes) const { return spelled(); }
@@ -87,6 +86,23 @@ struct contraction {
     if (letters != r.rank)
       return op::mismatch("contraction: every axis of the result has one letter of its own", r, scalar);
     return r;
+  }
+  /// A multiplication, and where a letter is summed an addition, for every value of all letters.
+  constexpr double flops(shapes in, shapes out) const {
+    op::notation_text const spelling = spelled();
+    std::string_view const whole = spelling.view();
+    auto const arrow = whole.find("->");
+    double points = out.n ? static_cast<double>(out[0].elements()) : 1, each = 1;
+    int operand = 0, place = 0;
+    for (std::size_t i = 0; i < arrow; ++i) {
+      if (whole[i] == ' ') continue;
+      if (whole[i] == ',') { ++operand; place = 0; continue; }
+      int const axis = place++;
+      if (whole.find(whole[i]) < i || whole.find(whole[i], arrow) != whole.npos) continue;
+      each = 2;
+      if (operand < in.n) points *= static_cast<double>(in[operand].d[axis].n);
+    }
+    return each * points;
   }
   [[gnu::cold]] void derive(auto& g) const {
     op::notation_text const spelling = spelled();
