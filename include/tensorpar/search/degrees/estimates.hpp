@@ -125,6 +125,12 @@ template <cost::cost_model M> class degree_estimates {
     if (made) at->second = hops_of(one.crossings, c, all_.on(), model_, asked_.scalar_bytes());
     return at->second;
   }
+  /// A device's computing alone, without recomputation. Precondition: the configuration was estimated.
+  double computed(parallel_config c) {
+    c.recompute = recomputation::none;
+    std::optional<replica_step> const& one = replica(c);
+    return one ? (one->first + static_cast<double>(micro_batches(c) - 1) * one->seconds) / c.pipeline : 0;
+  }
   /// Computing and what no other micro-batch hides, in equal stages, with the pipeline's fill. Weights,
   /// gradients and optimizer's state in equal parts, and the activations of as many micro-batches as a group
   /// has in flight.
@@ -241,9 +247,12 @@ template <cost::cost_model M> class degree_estimates {
     };
     auto const sizes = [&] {
       double fewest = 0;                                       // bytes of the size before, at least
+      double computing = 0;                                    // seconds, times a micro-batch's size
       for (i64 m : sizes_of_micro_batches(parts / c.data)) {
         if (m > most || parts % c.data || fewest >= 2 * room()) break;
         c.micro_batch = m * all_.own();
+        // of larger micro-batches none takes less time
+        if (margin * computing / static_cast<double>(m) >= bar) continue;
         fewest = 0;
         if (c.pipeline == 1 && !allowed(micro_batches(c), o.micro_batches)) continue;
         fewest = infinity;
@@ -254,6 +263,7 @@ template <cost::cost_model M> class degree_estimates {
           if (too_large(c, o) || (c.virtual_stages > 1 && micro_batches(c) % c.pipeline)) continue;
           savings(fewest);
         }
+        if (fewest < infinity) computing = std::max(computing, static_cast<double>(m) * computed(c));
       }
     };
     each(devices, max_tensor, [&](int tensor) {
