@@ -41,6 +41,22 @@ TEST_CASE("a table of triples against a map, through many growths") {
   }
   CHECK(t.size() == want.size());
   CHECK(made == static_cast<int>(want.size()));
+  // rows at once, from columns that stay where they are while others come
+  for (int round = 0; round < 200; ++round) {
+    int const a = static_cast<int>(draw() % 7);
+    std::vector<int> b(1 + draw() % 70);
+    for (int& x : b) x = static_cast<int>(draw() % 90);
+    std::vector<std::size_t> const columns = t.columns(a, b);
+    t.at(a, 90 + round, 1, [] { return 1.0; });
+    for (int c = 0; c < 3; ++c) {
+      std::vector<double> sum(b.size(), 0.5), expected(b.size(), 0.5);
+      double const fresh = static_cast<double>(draw());
+      for (std::size_t i = 0; i < b.size(); ++i)
+        if (b[i] % 5) expected[i] += want.try_emplace({a, b[i], c}, fresh + b[i]).first->second;
+      t.add(a, columns, c, sum, [&](std::size_t i) { return fresh + b[i]; }, [&](std::size_t i) { return b[i] % 5 == 0; });
+      CHECK(sum == expected);
+    }
+  }
 }
 
 TEST_CASE("the model is asked once per step of a reshard of a shape, and not at all where nothing moves") {

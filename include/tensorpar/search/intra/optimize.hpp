@@ -168,15 +168,16 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   if (bar < infinity)
     if (r.bound = build.least(r.space.shardings); r.bound >= bar) return r;
   sharding_limits const one_axis = baseline_limits(r.space.shardings, on.size());
-  mapping_problem const narrow = (apart ? *apart : build).make(one_axis, infinity, true);
-  auto const chosen = [&](mapping_problem const& q, assignment const& a) {
-    return chosen_sites(book, sites, q, a);
+  std::optional<mapping_problem> one;
+  auto const narrow = [&]() -> mapping_problem const& {
+    return one ? *one : one.emplace((apart ? *apart : build).make(one_axis, infinity, true));
   };
+  auto const chosen = [&](auto const& q, auto const& a) { return chosen_sites(book, sites, q, a); };
   // the same strategies, functions computed with their operators; and where
   std::vector<baseline> others;
   std::vector<std::vector<activation_site>> other_sites;
   auto const strategies_of_others = [&] {
-    r.baselines = baselines(narrow, forward);
+    r.baselines = baselines(narrow(), forward);
     if (!apart) return;
     mapping_problem const with = build.make(one_axis, infinity, true);
     others = baselines(with, forward);
@@ -184,7 +185,8 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   };
   if (o.compare && bar == infinity) strategies_of_others();
   mapping_problem p =
-      build.make(r.space.shardings, std::min(bar, quick_bar(narrow, r.space.shardings, o.mapping)));
+      bar < infinity ? build.make_after_least(bar)
+                     : build.make(r.space.shardings, quick_bar(narrow(), r.space.shardings, o.mapping));
   r.moves_priced = static_cast<i64>(prices->asked());
   arena_sizes arenas(graph, r.plan, o.scratch.rule);
   auto const need = [&](assignment const& a) { return arenas(op_strategies(p, a)); };
@@ -210,20 +212,18 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   }
   if (o.compare && bar < infinity && !best) strategies_of_others();
   tell(p, m, r);
-  std::vector<op_strategy> nodes;
-  if (m.found()) nodes = op_strategies(p, m.choices);
+  std::vector<op_strategy> nodes = m.found() ? op_strategies(p, m.choices) : std::vector<op_strategy>{};
   // where the search is not exact, they may be better
   auto const consider = [&](baseline& b, std::vector<activation_site> const& with) {
-    b.cost.bytes = arenas(b.nodes);
-    if (shortage_in(b.cost.bytes, narrow.capacity, false) ||
-        (!nodes.empty() && b.cost.seconds >= r.cost.seconds))
-      return;
-    nodes = op_strategies(narrow, b.choices);
+    if (!nodes.empty() && b.cost.seconds >= r.cost.seconds) return;
+    if (shortage_in(b.cost.bytes = arenas(b.nodes), p.capacity, false)) return;
+    nodes = op_strategies(narrow(), b.choices);
     with_operators = with;
     r.cost = b.cost;
     r.bound = std::min(r.bound, r.cost.seconds);
     r.infeasible.reset();
   };
+  for (baseline& b : r.baselines) b.cost.bytes = arenas(b.nodes);
   for (baseline& b : r.baselines) consider(b, {});
   for (std::size_t k = 0; k < others.size(); ++k) consider(others[k], other_sites[k]);
   if (r.infeasible) return r;

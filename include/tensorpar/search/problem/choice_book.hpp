@@ -127,12 +127,13 @@ template <cost::cost_model M> class choice_book : public choice_sets<M> {
       flow_end const &from = f.from_first ? here.first : here.second,
                      &to = f.from_first ? here.second : here.first;
       double const times = static_cast<double>(f.times) / f.shared_by;
+      auto const senders = prices_.senders_of(f.shape_id, from.layouts());
       here.price(f.from_first, times, [&](int t, std::vector<double>& sum) {
         auto const apart = [&](std::size_t i) {
           return bar && from.least[i] + to.least[idx(t)] > slack_;
         };
         for (int const* w = to.begin(t); w != to.end(t); ++w)
-          prices_.add_seconds(f.shape_id, from.layouts(), *w, sum, apart);
+          prices_.add_seconds(senders, *w, sum, apart);
       });
     }
     pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()),

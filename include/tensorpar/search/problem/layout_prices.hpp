@@ -55,7 +55,6 @@ class triple_table {
   };
   std::vector<plane> planes_;
   std::size_t used_ = 0;
-  std::vector<std::size_t> columns_;                   // of `add`
 
   static int& place(std::vector<int>& of, int x) {
     auto const i = idx(x);
@@ -90,18 +89,23 @@ class triple_table {
     if (v < 0) { v = make(); ++used_; }
     return v;
   }
-  /// `to[i]` grows by the value at (a, b[i], c), made by `make(i)` the first time, for all i that are not
-  /// left out by `skip(i)`.
-  template <class Make, class Skip>
-  void add(int a, std::vector<int> const& b, int c, std::vector<double>& to, Make const& make,
-           Skip const& skip) {
+  /// Where all b stand with a, for `add`.
+  std::vector<std::size_t> columns(int a, std::vector<int> const& b) {
     plane& p = plane_of(a);
-    columns_.clear();
-    for (int x : b) columns_.push_back(column_of(p, x));
-    std::vector<double>& row = row_of(p, c);
-    for (std::size_t i = 0; i < b.size(); ++i) {
+    std::vector<std::size_t> r;
+    r.reserve(b.size());
+    for (int x : b) r.push_back(column_of(p, x));
+    return r;
+  }
+  /// `to[i]` grows by the value at (a, b[i], c), made by `make(i)` the first time, for all i that are not
+  /// left out by `skip(i)`. `columns`: of a and b.
+  template <class Make, class Skip>
+  void add(int a, std::vector<std::size_t> const& columns, int c, std::vector<double>& to, Make const& make,
+           Skip const& skip) {
+    std::vector<double>& row = row_of(plane_of(a), c);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
       if (skip(i)) continue;
-      double& v = row[columns_[i]];
+      double& v = row[columns[i]];
       if (v < 0) { v = make(i); ++used_; }
       to[i] += v;
     }
@@ -229,12 +233,23 @@ template <cost::cost_model M> class layout_prices {
     if (from == to) return 0;
     return known_.at(shape_id, from, to, [&] { return seconds_of_movement(shape_id, from, to); });
   }
-  /// `sum[i]` grows by the seconds from layout `from[i]`, but for those i that are left out by `skip(i)`.
+  /// Layouts that values of a shape come from, for `add_seconds`.
+  struct senders {
+    int shape_id;
+    std::vector<int> const* from;
+    std::vector<std::size_t> columns;
+  };
+  senders senders_of(int shape_id, std::vector<int> const& from) {
+    return {shape_id, &from, known_.columns(shape_id, from)};
+  }
+  /// `sum[i]` grows by the seconds from layout i of the senders, but for those that `skip(i)` leaves out.
   template <class Skip>
-  void add_seconds(int shape_id, std::vector<int> const& from, int to, std::vector<double>& sum,
-                   Skip const& skip) {
+  void add_seconds(senders const& s, int to, std::vector<double>& sum, Skip const& skip) {
+    std::vector<int> const& from = *s.from;
+    int const shape_id = s.shape_id;
     known_.add(
-        shape_id, from, to, sum, [&](std::size_t i) { return seconds_of_movement(shape_id, from[i], to); },
+        shape_id, s.columns, to, sum,
+        [&](std::size_t i) { return seconds_of_movement(shape_id, from[i], to); },
         [&](std::size_t i) { return from[i] == to || skip(i); });
   }
 };

@@ -50,7 +50,12 @@ template <cost::cost_model M> class objective_builder {
   /// Seconds that no assignment is below, quickly: as if nothing ever moved. The book starts afresh.
   double least(sharding_limits const& l) {
     book_.start(l);
-    return relaxed_costs(choose()).sum * (1 - 1e-9);
+    chosen_ = choose();
+    return relaxed_costs(chosen_).sum * (1 - 1e-9);
+  }
+  /// `make` within the limits of `least`. Precondition: nothing else was asked of the book since that.
+  mapping_problem make_after_least(double worth_having) {
+    return put_together(chosen_, relaxed_costs(chosen_), worth_having);
   }
   /// All of a problem but its choices and their costs.
   mapping_problem frame() const {
@@ -94,6 +99,7 @@ template <cost::cost_model M> class objective_builder {
   training_flows flows_;
   std::vector<std::vector<device_range>> ranges_;
   std::vector<int> leaf_of_;
+  std::vector<int> chosen_;              // sets, as `least` found them
 
   std::vector<device_range> const& ranges_of(int f) const {
     return ranges_[idx(leaf_of_[idx(f)])];
