@@ -12,6 +12,7 @@
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/arena.hpp>
 #include <tensorpar/program/core/scratch.hpp>
+#include <tensorpar/program/node_spaces.hpp>
 #include <tensorpar/program/operator_order.hpp>
 #include <tensorpar/program/overwritten.hpp>
 #include <tensorpar/program/passes/pipeline_pass.hpp>
@@ -33,7 +34,7 @@ class unroller : step_meshes {
     out.scalar_bytes = p.scalar_bytes;
     out.scratch = w != no_workspace;
     require_unrollable(t, p);
-    spaces_ = ir::spaces_of(g_);
+    spaces_ = passes::spaces_of(g_);
     require(t.forward_nodes, spaces_);
     out.listed_for = list(listed);
     readers_.resize(g_.values.size());

@@ -6,6 +6,7 @@
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/program/node_spaces.hpp>
 #include <tensorpar/search/pipeline/batch_axes.hpp>
 #include <tensorpar/search/pipeline/shared_weights.hpp>
 #include <tensorpar/search/pipeline/split_loops.hpp>
@@ -138,7 +139,7 @@ template <class C> class graph_stages {
   /// where the mini-batch is no multiple of it.
   graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
       : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
-        spaces_(ir::spaces_of(t_.graph)),
+        spaces_(passes::spaces_of(t_.graph)),
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),

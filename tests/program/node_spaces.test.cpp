@@ -1,8 +1,8 @@
-// tests/ir/iteration_space.test.cpp - loops of all nodes at once are those of each node
+// tests/program/node_spaces.test.cpp - loops of all nodes at once are those of each node
 #include <doctest/doctest.h>
 
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/program/node_spaces.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -11,7 +11,7 @@ TEST_CASE("spaces of a graph are the spaces of its nodes") {
   for (zoo::entry const& e : zoo::entries()) {
     CAPTURE(e.name);
     training_graph const t = differentiate(zoo::make(e.name, e.samples_per_device));
-    std::vector<ir::iteration_space> const all = ir::spaces_of(t.graph);
+    std::vector<ir::iteration_space> const all = passes::spaces_of(t.graph);
     REQUIRE(all.size() == t.graph.nodes.size());
     for (int v = 0; v < t.graph.node_count(); ++v) {
       ir::iteration_space const alone = ir::space_of(t.graph, v);
@@ -29,7 +29,7 @@ TEST_CASE("one operator on other shapes has a space of its own") {
   computation_graph g;
   int const a = g.add_input("a", {6, 4}), b = g.add_input("b", {6, 8});
   for (int x : {a, b, a}) g.add(relu{}, {x});
-  std::vector<ir::iteration_space> const all = ir::spaces_of(g);
+  std::vector<ir::iteration_space> const all = passes::spaces_of(g);
   CHECK(all[0].loops.back().units == 4);
   CHECK(all[1].loops.back().units == 8);
   CHECK(all[2].loops.back().units == 4);
