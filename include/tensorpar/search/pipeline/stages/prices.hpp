@@ -256,15 +256,11 @@ template <stage_model M> class stage_prices {
         return r;
       }
       per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
-      auto const over = [&](auto sums::*what) {
-        double all = 0;
-        for (int i = 0; i < p.count; ++i) {
-          leaf_interval const& y = p.intervals[i];
-          all += y.times * (x.at[idx(y.hi)].*what - x.at[idx(y.lo)].*what);
-        }
-        return all;
-      };
-      double const own = over(&sums::time);
+      double own = 0;
+      for (int i = 0; i < p.count; ++i) {
+        leaf_interval const& y = p.intervals[i];
+        own += y.times * (x.at[idx(y.hi)].time - x.at[idx(y.lo)].time);
+      }
       if (own > limit_) {
         reject(own);
         if (all_slow && start) *start = k + 1;
@@ -280,11 +276,15 @@ template <stage_model M> class stage_prices {
         reject(time);
         continue;
       }
-      double scratch = 0;
-      for (int i = 0; i < p.count; ++i)
-        scratch = std::max(scratch, x.max_scratch(idx(p.intervals[i].lo), idx(p.intervals[i].hi)));
-      if (over(&sums::fixed) + sum(x.fixed) +
-              (over(&sums::kept) + sum(x.kept)) * static_cast<double>(in_flight_samples) + scratch >
+      double fixed = 0, kept = 0, scratch = 0;
+      for (int i = 0; i < p.count; ++i) {
+        leaf_interval const& y = p.intervals[i];
+        sums const &lo = x.at[idx(y.lo)], &hi = x.at[idx(y.hi)];
+        fixed += y.times * (hi.fixed - lo.fixed);
+        kept += y.times * (hi.kept - lo.kept);
+        scratch = std::max(scratch, x.max_scratch(idx(y.lo), idx(y.hi)));
+      }
+      if (fixed + sum(x.fixed) + (kept + sum(x.kept)) * static_cast<double>(in_flight_samples) + scratch >
           x.capacity)
         continue;
       r.choice = q;
