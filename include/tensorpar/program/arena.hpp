@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
-#include <set>
 #include <string>
 #include <tensorpar/core/checked.hpp>
 #include <tensorpar/core/index.hpp>
