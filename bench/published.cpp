@@ -148,6 +148,14 @@ bool one_by_one(row const& r) {
   std::string const section = r.count("section") ? r.at("section") : "", software = r.count("software") ? r.at("software") : "";
   return has(software, "Composer") || section.ends_with(" FSDP");
 }
+/// What the row's software keeps moments, gradients and masters in, where the row or its documentation says so: LLMQ has gradients and
+/// masters in the model's format (its README, --model-dtype).
+void set_formats(row const& r, optimizer_choice& o) {
+  if (!r.count("software")) return;
+  std::string const& software = r.at("software");
+  if (has(software, "moments bf16")) o.moments = dtype::bf16;
+  if (has(software, "llmq")) o.gradients = o.masters = dtype::bf16;
+}
 /// Is the row's software older than FlashAttention (Dao et al., May 2022)?
 bool before_fused_attention(row const& r) {
   std::string const software = r.count("software") ? r.at("software") : "";
@@ -293,6 +301,7 @@ void run(row const& r, std::vector<double>& errors, settings s) {
   computation_graph const g = model_of(r);
   training_problem asked{.graph = g, .optimizer = {.kind = optimizer_kind::adamw},
                          .precision = has(r.at("precision"), "fp8") ? precision::fp8 : precision::bf16, .name = r.at("model")};
+  set_formats(r, asked.optimizer);
   i64 const batch = whole(r.at("gbs_seqs"), 0), given = whole(r.at("mbs"), 0);
   double const published = real(r.at("step_s"));
   std::optional<prediction> best;

@@ -47,6 +47,31 @@ TEST_CASE("floats are rounded to the nearest of their two neighbours, ties to th
   static_assert(bfloat16(1.01171875f).bits == bfloat16(1.015625f).bits);     // the tie above it
 }
 
+TEST_CASE("over all draws a float is rounded to itself on average, to its two neighbours alone") {
+  std::mt19937 draw(2);
+  for (int i = 0; i < 60; ++i) {
+    std::uint32_t const u = static_cast<std::uint32_t>(draw()) & (i % 5 ? 0xffffffffu : 0xffff0000u);
+    float x;
+    std::memcpy(&x, &u, sizeof x);
+    if (!std::isfinite(x)) continue;
+    int up = 0;
+    for (unsigned d = 0; d < 65536; ++d) {
+      unsigned const got = bfloat16::drawn(x, static_cast<std::uint16_t>(d)).bits;
+      if (got != u >> 16 && got != (u >> 16) + 1) FAIL_CHECK(x);
+      up += got != u >> 16;
+    }
+    CHECK(up == static_cast<int>(u & 0xffff));              // of 65,536: the distance from the lower neighbour
+  }
+  for (unsigned d : {0u, 1u, 0xffffu}) {
+    auto const drawn = [&](float x) { return static_cast<float>(bfloat16::drawn(x, static_cast<std::uint16_t>(d))); };
+    CHECK(drawn(std::numeric_limits<float>::infinity()) == std::numeric_limits<float>::infinity());
+    CHECK(drawn(-std::numeric_limits<float>::infinity()) == -std::numeric_limits<float>::infinity());
+    CHECK(std::isnan(drawn(std::numeric_limits<float>::quiet_NaN())));
+    CHECK(drawn(0.0f) == 0.0f);
+    CHECK(drawn(1.5f) == 1.5f);
+  }
+}
+
 TEST_CASE("arithmetic is that of floats") {
   bfloat16 a(3), b(0.0078125f);
   static_assert(std::is_same_v<decltype(a + b), float> && std::is_same_v<computed<bfloat16>, float>);

@@ -6,6 +6,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/program/unroll.hpp>
 
 #include "support/small_graphs.hpp"
@@ -93,4 +94,88 @@ TEST_CASE("programs are accepted by the checker, and activations and what is sen
       p.scalar_bytes = 8;                                  // a scalar that stands for every real number
       CHECK(check(narrow, p, unroll(narrow, p)).empty());
     }
+}
+
+TEST_CASE("moments and gradients are in bf16 where the optimizer asks for it: such programs are accepted, with fewer bytes") {
+  std::mt19937 draw(4);
+  int wide_sums = 0, others = 0;
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int trial = 0; trial < 12; ++trial) {
+      training_options o;
+      o.optimizer.kind = static_cast<optimizer_kind>(trial / 4);
+      o.optimizer.clip_norm = trial % 3;
+      o.micro_batches = 1 + trial % 2;
+      plan p = random_plan(mixed_precision(g), 1 + trial % 8, draw);
+      p.micro_batches = o.micro_batches;
+      auto const bytes = [&](dtype moments, dtype gradients) {
+        o.optimizer.moments = moments;
+        o.optimizer.gradients = gradients;
+        p.optimizer = o.optimizer;
+        training_graph const t = differentiate(mixed_precision(g), o);
+        program const q = unroll(t, p);
+        auto const found = check(t, p, q);
+        CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+        for (graph_node const& n : t.graph.nodes) {
+          if (!is_update(n.op)) continue;
+          CHECK(t.graph.type(n.in[1]).type == (detail::may_be_narrow(t.graph, n.in[1]) ? gradients : dtype::f32));
+          wide_sums += !detail::may_be_narrow(t.graph, n.in[1]);
+          others += detail::may_be_narrow(t.graph, n.in[1]);
+          for (std::size_t k = 2; k < n.out.size(); ++k) CHECK(t.graph.type(n.in[k]).type == moments);      // the master comes after
+          for (std::size_t k = 0; k < n.out.size(); ++k)
+            CHECK(t.graph.type(n.out[k]).type == t.graph.type(n.in[k ? k + 1 : 0]).type);
+        }
+        std::pair<i64, i64> r{0, 0};                                 // of states, and of what is moved
+        for (buffer const& b : q.buffers)
+          if (b.value >= 0 && t.graph.value(b.value).role == value_role::state && !t.graph.value(b.value).name.ends_with(".master"))
+            r.first += b.bytes * static_cast<i64>(b.devices.size());
+        for (task const& x : q.tasks)
+          if (x.communicates() && !x.in.empty()) r.second += q.buffers[static_cast<std::size_t>(x.in[0])].bytes;
+        return r;
+      };
+      auto const wide = bytes(dtype::f32, dtype::f32), narrow = bytes(dtype::bf16, dtype::bf16);
+      CHECK(narrow.first * 2 == wide.first);
+      CHECK(narrow.second <= wide.second);
+      CHECK(bytes(dtype::bf16, dtype::f32) == std::pair(narrow.first, wide.second));
+      CHECK(bytes(dtype::f32, dtype::bf16) == std::pair(wide.first, narrow.second));
+    }
+  CHECK(wide_sums > 0);                                       // of tables, convolutions and batch norm
+  CHECK(others > 2 * wide_sums);
+}
+
+TEST_CASE("without masters an update keeps nothing beside a weight but its moments") {
+  for (int kind = 0; kind < 3; ++kind) {
+    training_options o;
+    o.optimizer = {.kind = static_cast<optimizer_kind>(kind), .masters = dtype::bf16};
+    training_graph const t = differentiate(mixed_precision(small_transformer()), o);
+    int updates = 0;
+    for (graph_node const& n : t.graph.nodes) {
+      if (!is_update(n.op)) continue;
+      ++updates;
+      CHECK(!has_master(n.op));
+      CHECK(static_cast<int>(n.in.size()) == 2 + kind);
+      CHECK(t.graph.type(n.in[0]).type == dtype::bf16);
+      CHECK(t.graph.type(n.out[0]).type == dtype::bf16);
+    }
+    CHECK(updates > 0);
+    for (graph_value const& v : t.graph.values) CHECK(!v.name.ends_with(".master"));
+    plan p = serial_plan(mixed_precision(small_transformer()));
+    p.optimizer = o.optimizer;
+    CHECK(check(t, p, unroll(t, p)).empty());
+  }
+}
+
+TEST_CASE("moments are in bf16 beside weights in f32, too; gradients of such weights stay as they are") {
+  training_options o;
+  o.optimizer = {.kind = optimizer_kind::adamw, .moments = dtype::bf16, .gradients = dtype::bf16};
+  training_graph const t = differentiate(residual_mlp(), o);
+  int updates = 0;
+  for (graph_node const& n : t.graph.nodes) {
+    if (!is_update(n.op)) continue;
+    ++updates;
+    CHECK(t.graph.type(n.in[0]).type == dtype::f32);
+    CHECK(t.graph.type(n.in[1]).type == dtype::f32);
+    for (std::size_t k : {2u, 3u}) CHECK(t.graph.type(n.in[k]).type == dtype::bf16);
+    for (std::size_t k : {1u, 2u}) CHECK(t.graph.type(n.out[k]).type == dtype::bf16);
+  }
+  CHECK(updates > 0);
 }

@@ -40,6 +40,9 @@ inline plan random_plan(std::mt19937& r) {
   o.eps = real();
   o.clip_norm = below(2) ? 0 : real();
   o.on_non_finite = static_cast<non_finite>(below(3));
+  o.moments = below(3) ? dtype::f32 : dtype::bf16;
+  o.gradients = below(3) ? dtype::f32 : dtype::bf16;
+  o.masters = below(3) ? dtype::f32 : dtype::bf16;
   for (int n = below(6); n > 0; --n) {
     op_strategy c;
     i64 stride = 1;

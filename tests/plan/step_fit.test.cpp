@@ -101,6 +101,44 @@ TEST_CASE("what disagrees is said in words") {
   CHECK(said(differentiate(g), p).empty());
 }
 
+TEST_CASE("the number formats of moments and gradients are compared, where the graph has any") {
+  computation_graph const plain = residual_mlp(), narrow = mixed_precision(plain);
+  auto const choice = [](optimizer_kind kind, int bits) {
+    optimizer_choice o{.kind = kind};
+    if (bits & 1) o.moments = dtype::bf16;
+    if (bits & 2) o.gradients = dtype::bf16;
+    if (bits & 4) o.masters = dtype::bf16;
+    return o;
+  };
+  int refused = 0;
+  for (computation_graph const* g : {&plain, &narrow})
+    for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw})
+      for (int own = 0; own < 8; ++own)
+        for (int other = 0; other < 8; ++other) {
+          plan p = with(*g, kind, 0, 1);
+          p.optimizer = choice(kind, own);
+          training_graph const t = differentiate(*g, options_of(p));
+          p.optimizer = choice(kind, other);
+          bool const moments = kind != optimizer_kind::sgd && ((own ^ other) & 1);
+          bool const sums = g == &narrow && (other & 2) && !(own & 2);      // bf16 may be all that an operator makes
+          bool const masters = g == &narrow && ((own ^ other) & 4);
+          std::string const text = said(t, p);
+          CHECK((text.find("keeps moments") != text.npos) == moments);
+          CHECK((text.find("keeps masters") != text.npos) == (masters && !moments));
+          CHECK((text.find("keeps gradients") != text.npos) == (sums && !moments && !masters));
+          refused += !text.empty();
+        }
+  CHECK(refused > 150);
+  plan p = with(narrow, optimizer_kind::adamw, 0, 1);
+  training_graph const t = differentiate(narrow, options_of(p));
+  p.optimizer.moments = dtype::bf16;
+  CHECK(said(t, p) == "the graph keeps moments in f32, the plan's optimizer in bf16");
+  p.optimizer = {.kind = optimizer_kind::adamw, .gradients = dtype::bf16};
+  CHECK(said(t, p) == "the graph keeps gradients in f32, the plan's optimizer in bf16");
+  p.optimizer = {.kind = optimizer_kind::adamw, .masters = dtype::bf16};
+  CHECK(said(t, p) == "the graph keeps masters in f32, the plan's optimizer in bf16");
+}
+
 TEST_CASE("steps that save memory, and those of pipelines, agree with their plans") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(3);

@@ -46,6 +46,28 @@ TEST_CASE("the plan that is written is the library's, and every JSON line says w
   CHECK(r.err.empty());                                       // a short search says nothing to a file
 }
 
+TEST_CASE("moments, gradients and masters in bf16 are said, stored, checked and counted") {
+  scratch_folder const folder;
+  std::string const file = folder.path() + "/plan.json", other = folder.path() + "/other.json";
+  tool_run const wide = run_line(plan_line("--precision bf16 --json --out " + other));
+  tool_run const narrow = run_line(plan_line("--precision bf16 --moments bf16 --gradients bf16 --masters bf16 --json --out " + file));
+  REQUIRE(wide.code == 0);
+  REQUIRE(narrow.code == 0);
+  plan const p = read_plan(file);
+  CHECK(p.optimizer == optimizer_choice{.kind = optimizer_kind::adamw, .moments = dtype::bf16, .gradients = dtype::bf16, .masters = dtype::bf16});
+  CHECK(read_plan(other).optimizer == optimizer_choice{.kind = optimizer_kind::adamw});
+  auto const bytes = [](tool_run const& r, char const* kind) { return r.events("plan").at(0)["memory_bytes"][kind].get<i64>(); };
+  CHECK(bytes(narrow, "optimizer") * 5 < bytes(wide, "optimizer") * 2);          // 4 bytes a weight instead of 12, and what is rounded up
+  CHECK(run_line(plan_line("--precision bf16 --moments bf16")).says(" TFLOP/s as given, moments in bf16\n"));
+  CHECK(run_line("check " + file).code == 0);
+  CHECK(run_line("simulate " + file).code == 0);
+  tool_run const shown = run_line("show " + file), apart = run_line("diff " + file + " " + other);
+  CHECK(shown.says("moments in bf16, gradients in bf16, no masters"));
+  CHECK(apart.says("moments"));
+  CHECK(apart.says("gradients"));
+  CHECK(apart.says("masters"));
+}
+
 TEST_CASE("links of different levels in lanes of their own, where the command line or the cluster says so") {
   scratch_folder const folder;
   std::string const file = folder.path() + "/plan.json", cluster = folder.path() + "/cluster.json";

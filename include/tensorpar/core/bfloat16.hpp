@@ -22,6 +22,15 @@ struct bfloat16 {
     return *this;
   }
   constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  /// Rounded towards zero or away from it: away where the digits that are cut, as a number of 16 bits, and
+  /// `draw` add up to more than 16 bits hold. Law: over all draws the mean is x, for finite x within range.
+  static constexpr bfloat16 drawn(float x, std::uint16_t draw) {
+    std::uint32_t const u = std::bit_cast<std::uint32_t>(x);
+    if ((u & 0x7fffffffu) >= 0x7f800000u) return bfloat16(x);
+    bfloat16 r;
+    r.bits = static_cast<std::uint16_t>((u + draw) >> 16);
+    return r;
+  }
   constexpr bfloat16& operator+=(float x) { return *this = static_cast<float>(*this) + x; }
 
  private:

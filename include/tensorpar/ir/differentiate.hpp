@@ -236,9 +236,12 @@ class differentiator final : public op::gradient_builder {
     return t.gradient[i];
   }
 
-  /// A bf16 parameter's gradient sums over many samples, micro-batches and devices: it stays in f32 where the
-  /// operators that make it can leave it so, and nobody else reads what they make.
+  /// A bf16 parameter's gradient sums over many samples and devices: it stays in f32 where the operators that
+  /// make it can leave it so, and nobody else reads what they make; if bf16 is asked for, where one has to.
   void keep_sums(std::vector<value_id> const& parts) {
+    bool wide = options_.optimizer.gradients == dtype::f32;
+    for (value_id p : parts) wide = wide || t.graph.type(p).type == dtype::f32;
+    if (!wide) return;
     for (value_id p : parts) {
       graph_value const& v = t.graph.value(p);
       bool const can = v.producer >= 0 && t.graph.node(v.producer).op.op->sums_wide;
@@ -251,18 +254,15 @@ class differentiator final : public op::gradient_builder {
     phase_ = step_phase::update;
     follows_[x] = letters;
     std::vector<value_id> in{x, complete(x)}, stored{x};
-    int const states = options_.optimizer.kind == optimizer_kind::sgd        ? 0
-                       : options_.optimizer.kind == optimizer_kind::momentum ? 1
-                                                                             : 2;
-    for (int k = 0; k < states; ++k) {
+    for (int k = 0; k < options_.optimizer.moment_count(); ++k) {
       value_id const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"),
-                                              t.graph.type(x).of(dtype::f32));
+                                              t.graph.type(x).of(options_.optimizer.moments));
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
-    bool const narrow = is_narrow(t.graph.type(x).type);
-    if (narrow) {
+    bool const master = is_narrow(t.graph.type(x).type) && options_.optimizer.masters == dtype::f32;
+    if (master) {
       value_id const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master",
                                               t.graph.type(x).of(dtype::f32));
       t.graph.value(s).start = t.graph.value(x).start;
@@ -271,7 +271,7 @@ class differentiator final : public op::gradient_builder {
       stored.push_back(s);
     }
     if (factor >= 0) in.push_back(factor);
-    value_id const y = emit(update_rule(options_.optimizer, narrow), in.data(), static_cast<int>(in.size()));
+    value_id const y = emit(update_rule(options_.optimizer, master), in.data(), static_cast<int>(in.size()));
     for (std::size_t k = 0; k < stored.size(); ++k)
       t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }

@@ -32,7 +32,8 @@ inline void require_one_type(computation_graph const& g, char const* where) {
 /// The same operators on bf16: real inputs, parameters, and the results of both. Losses and statistics over a
 /// batch stay in f32, as operators' shape rules say. `differentiate` then adds a state `NAME.master` for
 /// every parameter: it holds the parameter in f32, and the optimizer updates it. Parameters' gradients stay
-/// in f32 (Micikevicius et al. 2018, section 3.1). No loss is scaled, since bf16 has a float's exponent.
+/// in f32 (Micikevicius et al. 2018, section 3.1), unless `optimizer_choice` says otherwise. No loss is
+/// scaled, since bf16 has a float's exponent.
 /// Inputs that their readers take in f32, such as statistics, stay so.
 /// Values and nodes keep their numbers. Throws `error` where an operator would have operands of both types (a
 /// `constant` is in f32). Precondition: a forward graph. O(nodes).

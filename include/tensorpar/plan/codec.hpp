@@ -8,6 +8,7 @@
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/plan/machine_codec.hpp>
 #include <tensorpar/plan/node_codec.hpp>
+#include <tensorpar/plan/optimizer_codec.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -17,9 +18,7 @@ namespace tensorpar {
 
 namespace detail {
 
-constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* reduction_names[] = {"as_graph", "mean", "sum"};
-constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
 
 inline core::json encode_rewrites(std::vector<rewrite::rewrite_record> const& all) {
   core::json r = core::json::array();
@@ -103,17 +102,7 @@ inline core::json encode_around(plan const& p, core::json nodes) {
     r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
   if (p.precision != precision::f32) r["precision"] = precision_names[static_cast<int>(p.precision)];
   r["scalar_bytes"] = p.scalar_bytes;
-  core::json o = core::json::object();
-  o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
-  o["momentum"] = p.optimizer.momentum;
-  o["beta1"] = p.optimizer.beta1;
-  o["beta2"] = p.optimizer.beta2;
-  o["eps"] = p.optimizer.eps;
-  o["weight_decay"] = p.optimizer.weight_decay;
-  o["clip_norm"] = p.optimizer.clip_norm;
-  if (auto const x = p.optimizer.on_non_finite; x != non_finite::error)
-    o["on_non_finite"] = detail::non_finite_names[static_cast<int>(x)];
-  r["optimizer"] = std::move(o);
+  r["optimizer"] = detail::encode_optimizer(p.optimizer);
   r["nodes"] = std::move(nodes);
   if (!p.node_order.empty()) r["node_order"] = p.node_order;
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
@@ -223,17 +212,7 @@ inline plan decode_around(core::json const& from, std::string const& where,
       r["precision"].fail("says nothing", "tf32, bf16, fp8, or no such key for f32");
   }
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
-  detail::plan_reader const o = r["optimizer"];
-  o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "on_non_finite"});
-  p.optimizer.kind = static_cast<optimizer_kind>(o["kind"].one_of(detail::optimizer_names));
-  p.optimizer.momentum = o["momentum"].real(0, 1);
-  p.optimizer.beta1 = o["beta1"].real(0, 1);
-  p.optimizer.beta2 = o["beta2"].real(0, 1);
-  p.optimizer.eps = o["eps"].real(0);
-  p.optimizer.weight_decay = o["weight_decay"].real(0);
-  p.optimizer.clip_norm = o["clip_norm"].real(0);
-  if (from["optimizer"].contains("on_non_finite"))
-    p.optimizer.on_non_finite = static_cast<non_finite>(o["on_non_finite"].one_of(detail::non_finite_names));
+  p.optimizer = detail::decode_optimizer(r["optimizer"]);
   detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
   if (given) p.nodes = std::move(*given);
   for (std::size_t i = 0, n = given ? 0 : nodes.array(0, SIZE_MAX); i < n; ++i)

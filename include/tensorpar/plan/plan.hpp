@@ -87,6 +87,9 @@ struct plan {
         .add(optimizer.weight_decay)
         .add(optimizer.clip_norm);
     if (optimizer.on_non_finite != non_finite::error) h.add(optimizer.on_non_finite);
+    if (optimizer.moments != dtype::f32) h.add(std::string_view("moments")).add(optimizer.moments);
+    if (optimizer.masters != dtype::f32) h.add(std::string_view("masters")).add(optimizer.masters);
+    if (optimizer.gradients != dtype::f32) h.add(std::string_view("gradients")).add(optimizer.gradients);
     for (op_strategy const& n : nodes) {
       h.add(n.sharding.start).add(n.sharding.axes.size());
       for (ir::mesh_axis const& a : n.sharding.axes)

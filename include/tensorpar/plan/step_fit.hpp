@@ -4,9 +4,48 @@
 #include <cstdio>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/ir/training_hash.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/plan/plan.hpp>
+#include <vector>
 
 namespace tensorpar {
+
+namespace detail {
+/// Could this sum of gradients be in bf16? Not where a summand is in f32 by its operator's rule.
+inline bool may_be_narrow(computation_graph const& g, value_id sum) {
+  std::vector<value_id> left{sum};
+  while (!left.empty()) {
+    value_id const x = left.back();
+    left.pop_back();
+    if (g.value(x).producer < 0) return false;
+    graph_node const& n = g.node(g.value(x).producer);
+    auto const narrow = [&](value_id y) { return is_narrow(g.type(y).type); };
+    if (n.op.is<add>()) left.insert(left.end(), n.in.begin(), n.in.end());
+    else if (!n.op.op->sums_wide || std::none_of(n.in.begin(), n.in.end(), narrow)) return false;
+  }
+  return true;
+}
+/// Where an update's operands are in other number formats than the optimizer says, in words. Precondition: it
+/// is that optimizer's rule.
+inline std::string other_numbers(computation_graph const& g, graph_node const& update,
+                                 optimizer_choice const& o) {
+  auto const text = [](char const* what, dtype graph, dtype plan) {
+    return std::string("the graph keeps ") + what + " in " + name_of(graph) + ", the plan's optimizer in " +
+           name_of(plan);
+  };
+  for (int k = 0; k < o.moment_count(); ++k)
+    if (dtype const t = g.type(update.in[idx(2 + k)]).type; t != o.moments)
+      return text("moments", t, o.moments);
+  if (is_narrow(g.type(update.in[0]).type))
+    if (dtype const t = has_master(update.op) ? dtype::f32 : dtype::bf16; t != o.masters)
+      return text("masters", t, o.masters);
+  // a gradient may be in bf16 because its operator makes no other
+  dtype const sum = g.type(update.in[1]).type;
+  bool const asked = o.gradients == dtype::bf16 && is_narrow(g.type(update.in[0]).type);
+  if (!asked || sum == dtype::bf16 || !may_be_narrow(g, update.in[1])) return {};
+  return text("gradients", sum, o.gradients);
+}
+}  // namespace detail
 
 /// Where the graph of a step does otherwise than the plan says, in words: its number of micro-batches (by
 /// which the loss's gradient is divided), its optimizer's rules, its clipping. What a graph does not say
@@ -43,6 +82,7 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
     updates = true;
     if (op::any_op const said = update_rule(p.optimizer, has_master(n.op)); n.op != said)
       return "the graph updates by " + op::spell(n.op) + ", the plan's optimizer by " + op::spell(said);
+    if (std::string const text = detail::other_numbers(g, n, p.optimizer); !text.empty()) return text;
   }
   double const norm = p.optimizer.clip_norm;
   if (!updates || clip == (p.optimizer.takes_norm() ? clip_rule(p.optimizer) : op::any_op())) return {};

@@ -233,7 +233,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.name = std::move(name);
   s.model = p.model;
   s.cluster = p.cluster.name;
-  s.numbers = precision_text(p.cluster, p.precision);
+  s.numbers = precision_text(p.cluster, p.precision, p.optimizer);
   s.micro_batches = p.micro_batches;
   for (int v = 0; v < t.forward_nodes; ++v)
     s.micro_batches = std::max(s.micro_batches, g.node(v).micro_batches);

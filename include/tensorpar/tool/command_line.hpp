@@ -61,6 +61,13 @@ class command_line {
     a.add_option("--precision", s_.precision,
                  "f32, tf32, bf16 or fp8; without it the format that the cluster's FLOP/s are of");
     a.add_option("--optimizer", s_.optimizer, "sgd, momentum or adamw")->capture_default_str();
+    a.add_option("--moments", s_.moments, "f32 or bf16: what the optimizer's moments are kept in")
+        ->capture_default_str();
+    a.add_option("--gradients", s_.gradients, "f32 or bf16: what gradients of bf16 weights are added up in")
+        ->capture_default_str();
+    a.add_option("--masters", s_.masters,
+                 "f32 or bf16: what bf16 weights are kept in beside; bf16: without copies")
+        ->capture_default_str();
     a.add_option("--effort", s_.effort, "quick, normal or thorough: how hard to look")->capture_default_str();
     a.add_option("--micro-batches", s_.micro_batches, "numbers of micro-batches to try, as 1,2,4")
         ->delimiter(',')
@@ -159,6 +166,9 @@ class command_line {
     s_.command = app_.get_subcommands().front()->get_name();
     if (!s_.precision.empty()) one_of("--precision", s_.precision, format_names());
     optimizer_named(s_.optimizer);
+    state_format_named(s_.moments, "--moments");
+    state_format_named(s_.gradients, "--gradients");
+    state_format_named(s_.masters, "--masters");
     effort_named(s_.effort);
     if (!s_.what_if_effort.empty()) effort_named(s_.what_if_effort, "--what-if-effort");
     if (!s_.what_if_effort.empty() && s_.what_if.empty())

@@ -26,6 +26,9 @@ inline std::vector<std::pair<std::string, std::string>> plan_facts(plan const& p
   r.push_back({"batch", batch ? std::to_string(batch) + " samples" : "not said"});
   r.push_back({"precision", precision_names[static_cast<int>(p.precision)]});
   r.push_back({"optimizer", optimizer});
+  if (p.optimizer.moments != dtype::f32) r.push_back({"moments", name_of(p.optimizer.moments)});
+  if (p.optimizer.gradients != dtype::f32) r.push_back({"gradients", name_of(p.optimizer.gradients)});
+  if (p.optimizer.masters != dtype::f32) r.push_back({"masters", "none"});
   int micro_batches = p.micro_batches;
   for (std::size_t k = 0; k < p.pipeline.stages.size(); ++k)
     micro_batches = std::max(micro_batches, p.pipeline.micro_batches(static_cast<int>(k)));

@@ -40,7 +40,8 @@ inline std::string heading(subject const& x, machine const& on) {
   return (x.asked.name.empty() ? std::string("the graph") : x.asked.name) + " on " + on.name + ": " +
          std::to_string(on.size()) + (on.size() == 1 ? " device, " : " devices, ") +
          std::to_string(x.asked.samples) + " samples a step\n  numbers in " +
-         precision_text(tensorpar::at_precision(on, x.asked.format()), x.asked.format()) + "\n";
+         precision_text(tensorpar::at_precision(on, x.asked.format()), x.asked.format(), x.asked.optimizer) +
+         "\n";
 }
 inline exit_code tell_no_plan(subject const& x, shortage const& w, settings const& s, console const& io) {
   if (s.json)

@@ -13,7 +13,8 @@ struct settings {
   std::string model, cluster;
   i64 batch = 0;          // samples of a step; 0: the model's usual number on every device
   std::string precision;  // "": the format that the cluster's FLOP/s are of
-  std::string optimizer = "adamw", effort = "normal", what_if_effort;
+  std::string optimizer = "adamw", moments = "f32", gradients = "f32", masters = "f32";
+  std::string effort = "normal", what_if_effort;
   std::vector<int> micro_batches;
   std::vector<std::string> what_if;
   std::vector<std::string> files;  // plans to read

@@ -106,6 +106,15 @@ inline subject subject_of(settings const& s, std::optional<own_model> const& own
     r.asked.precision = precision::bf16;
   }
   r.asked.optimizer.kind = optimizer_named(s.optimizer);
+  r.asked.optimizer.moments = state_format_named(s.moments, "--moments");
+  r.asked.optimizer.gradients = state_format_named(s.gradients, "--gradients");
+  r.asked.optimizer.masters = state_format_named(s.masters, "--masters");
+  for (auto const& [flag, type] : {std::pair{"--gradients", r.asked.optimizer.gradients},
+                                   {"--masters", r.asked.optimizer.masters}})
+    if (is_narrow(type) && !is_narrow(r.asked.precision))
+      throw usage_error(std::string(flag) + " " + name_of(type) + " for training in " +
+                            precision_names[static_cast<int>(r.asked.precision)],
+                        s.typed, "--precision bf16 or fp8, or f32");
   for (int k : s.micro_batches)
     if (k < 1 || (r.asked.samples / few) % k)
       throw usage_error(std::to_string(k) + " micro-batches", "--micro-batches",

@@ -38,6 +38,13 @@ training_options options(optimizer_kind kind, double clip = 0, int micro_batches
   o.micro_batches = micro_batches;
   return o;
 }
+/// Moments, gradients and masters in bf16, by the bits of k.
+training_options in_bf16(training_options o, int k) {
+  if (k & 1) o.optimizer.moments = dtype::bf16;
+  if (k & 2) o.optimizer.gradients = dtype::bf16;
+  if (k & 4) o.optimizer.masters = dtype::bf16;
+  return o;
+}
 plan with(plan p, training_options const& o) {
   p.optimizer = o.optimizer;
   p.micro_batches = o.micro_batches;
@@ -155,7 +162,8 @@ TEST_CASE("over double and in the prime field a graph in bf16 is the graph, unde
   std::mt19937 draw(5);
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
     for (int trial = 0; trial < test_effort::cases(9); ++trial) {
-      training_options const o = options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1);
+      training_options const o = in_bf16(options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1),
+                                         static_cast<int>(draw() % 8));
       plan p = with(random_plan(mixed_precision(g), 1 + trial % 6, draw), o);
       for (op_strategy& c : p.nodes) {
         c.zero = static_cast<ir::zero_stage>(draw() % 4);
@@ -177,9 +185,12 @@ TEST_CASE("every operator of a step in bf16 computes what double does, but for r
   std::mt19937_64 r(9);
   std::set<std::string> seen;
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
-    for (auto kind : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw}) {
-      training_graph const t = differentiate(mixed_precision(g), options(kind, 0.5));
+    for (int k = 0; k < 24; ++k) {
+      auto const kind = static_cast<optimizer_kind>(k / 8);
+      training_graph const t = differentiate(mixed_precision(g), in_bf16(options(kind, 0.5), k % 8));
       for (graph_node const& n : t.graph.nodes) {
+        if (k % 8 && !is_update(n.op) && !n.op.is<square_sum>()) continue;      // the others have been run
+        CAPTURE(k);
         bool narrow = false;
         for (auto const* side : {&n.in, &n.out}) for (int x : *side) narrow = narrow || is_narrow(t.graph.type(x).type);
         if (!narrow) continue;
@@ -239,7 +250,7 @@ TEST_CASE("pipelines in bf16 are the pipelines, and train") {
     for (int trial = 0; trial < test_effort::cases(6); ++trial) {
       computation_graph const half = mixed_precision(g);
       plan p = random_pipeline(half, {.devices = 2 + trial % 4, .sizes = false}, 1, i64{1} << (trial % 3), draw);
-      p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+      p.optimizer = in_bf16(options(static_cast<optimizer_kind>(trial % 3)), trial / 2).optimizer;
       if (trial % 2)
         for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<ir::zero_stage>(draw() % 4), draw() % 2 == 0};
       CAPTURE(trial);
@@ -247,7 +258,8 @@ TEST_CASE("pipelines in bf16 are the pipelines, and train") {
       auto const found = check(s.graph, s.plan, unroll(s));
       CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
       int const parts = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
-      training_options const o = options(p.optimizer.kind, 0, parts);
+      training_options o = options(p.optimizer.kind, 0, parts);
+      o.optimizer = p.optimizer;
       auto const run = [&](auto&& e) {
         e.initialise(7);
         for (u64 k = 0; k < 2; ++k) CHECK(std::isfinite(e.step(random_batch(g, parts, k), 0.05).loss));
@@ -300,7 +312,7 @@ TEST_CASE("training in bf16 follows double, serial and under random plans, whose
   std::mt19937 draw(6);
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
     for (int trial = 0; trial < test_effort::cases(6); ++trial) {
-      training_options const o = options(static_cast<optimizer_kind>(trial % 2), 0, trial % 3 == 2 ? 2 : 1);
+      training_options const o = in_bf16(options(static_cast<optimizer_kind>(trial % 2), 0, trial % 3 == 2 ? 2 : 1), trial / 2);
       plan const p = with(trial ? random_plan(mixed_precision(g), 1 + trial % 6, draw) : serial_plan(mixed_precision(g)), o);
       CAPTURE(trial);
       narrow_executor a(differentiate(mixed_precision(g), o), p);
@@ -316,8 +328,8 @@ TEST_CASE("training in bf16 follows double, serial and under random plans, whose
 TEST_CASE("many ranks in one memory move and add bf16 numbers too") {
   std::mt19937 draw(8);
   computation_graph const g = small_transformer();
-  training_options const o = options(optimizer_kind::adamw, 0.5);
   for (int trial = 0; trial < test_effort::cases(4); ++trial) {
+    training_options const o = in_bf16(options(optimizer_kind::adamw, 0.5), trial);
     plan const p = with(random_plan(mixed_precision(g), 2 + trial, draw), o);
     executor<narrow_teams, comm::virtual_ranks<exec::host_memory>> a(differentiate(mixed_precision(g), o), p);
     narrow_executor b(differentiate(mixed_precision(g), o), p);
@@ -349,20 +361,138 @@ TEST_CASE("updates too small for a bf16 weight add up in its master") {
   CHECK(e.fetch(w) == std::vector<float>{1.0078125f});
 }
 
+TEST_CASE("updates too small for a weight without a master add up on average, by draws that no sharding changes") {
+  constexpr int wide = 512;
+  computation_graph g;
+  int const x = g.add_input("x", {4, wide});
+  int const y = g.add_input("y", {4, wide});
+  int const w = g.add_parameter("w", {wide}, tensorpar::op::init::ones);
+  int const l = g.add(mean_squared_error{}, {out(g, g.add(contraction("bi,i->bi"), {x, w})), y});
+  g.add_output("loss", out(g, l));
+  computation_graph const half = mixed_precision(g);
+  training_options const o = in_bf16(options(optimizer_kind::sgd), 4);
+  host_batch const batch{{"x", {shape{4, wide}, std::vector<float>(4 * wide, 1.0f), {}}}, {"y", {shape{4, wide}, std::vector<float>(4 * wide, 2.0f), {}}}};
+  auto const trained = [&](plan const& p, u64 seed) {
+    narrow_executor e(differentiate(half, o), with(p, o));
+    for (graph_value const& v : e.graph().graph.values) CHECK(v.role != value_role::state);
+    e.initialise(seed);
+    for (int k = 0; k < 3; ++k) e.step(batch, 0.0005 * wide);              // a gradient of -2 / wide: a step of 0.001
+    CHECK(e.copies_agree());
+    return e.fetch(w);
+  };
+  std::vector<float> const once = trained(serial_plan(half), 1);
+  double sum = 0;
+  for (float v : once) {
+    CHECK((v == 1 || v == 1.0078125f || v == 1.015625f || v == 1.0234375f));     // at most three times up
+    sum += static_cast<double>(v);
+  }
+  CHECK(sum / wide == doctest::Approx(1.003).epsilon(0.0006));             // 1.003 +- 0.0002 by chance
+  CHECK(std::set<float>(once.begin(), once.end()).size() > 1);
+  CHECK(trained(serial_plan(half), 2) != once);
+  std::mt19937 draw(8);
+  for (int trial = 0; trial < test_effort::cases(6); ++trial) {
+    plan p = random_plan(half, 2 + trial % 3, draw);
+    for (op_strategy& c : p.nodes) c.zero = static_cast<ir::zero_stage>(draw() % 2);
+    planned_step const s = passes::memory_pass(differentiate(half, o), with(p, o));
+    narrow_executor e(s);
+    e.initialise(1);
+    for (int k = 0; k < 3; ++k) e.step(batch, 0.0005 * wide);
+    CHECK(e.fetch(w) == once);
+    CHECK(e.copies_agree());
+  }
+}
+
+TEST_CASE("a skipped update leaves weights without masters as they are, to the bit") {
+  computation_graph const g = mixed_precision(residual_mlp());
+  training_options o = in_bf16(options(optimizer_kind::adamw), 7);
+  o.optimizer.on_non_finite = non_finite::skip;
+  narrow_executor e(differentiate(g, o), with(serial_plan(g), o));
+  e.initialise(3);
+  e.step(random_batch(g, 1, 1), 0.01);
+  auto const before = parameters_of(e);
+  host_batch bad = random_batch(g, 1, 2);
+  for (auto& [name, t] : bad) if (!t.real.empty()) t.real[0] = NAN;
+  CHECK(!std::isfinite(e.step(bad, 0.01).loss));
+  CHECK(parameters_of(e) == before);
+}
+
+TEST_CASE("training without masters follows double in steps that bf16 can make") {
+  for (computation_graph const& g : {residual_mlp(), small_transformer()})
+    for (int k : {4, 5, 7}) {
+      CAPTURE(k);
+      training_options const o = in_bf16(options(optimizer_kind::momentum), k), full = options(optimizer_kind::momentum);
+      narrow_executor a(differentiate(mixed_precision(g), o), with(serial_plan(mixed_precision(g)), o));
+      executor_of<double> b(differentiate(g, full), with(serial_plan(g), full));
+      CHECK(distance(doubles(train(a, 4, 0.05)), train(b, 4, 0.05)) < 0.05);
+      CHECK(a.allocated_bytes() == a.program().arena);
+    }
+}
+
 TEST_CASE("a checkpoint keeps weights and masters, to the bit, for another plan too") {
   std::mt19937 draw(4);
   computation_graph const g = mixed_precision(residual_mlp());
-  training_options const o = options(optimizer_kind::adamw);
-  training_graph const t = differentiate(g, o);
-  narrow_executor a(t, with(random_plan(g, 3, draw), o)), b(t, with(random_plan(g, 2, draw), o));
-  train(a, 3);
-  scratch_folder const folder;
-  save_checkpoint(a, folder.path());
-  b.initialise(99);
-  load_checkpoint(b, folder.path());
-  for (std::size_t x = 0; x < t.graph.values.size(); ++x)
-    if (auto const r = t.graph.values[x].role; r == value_role::parameter || r == value_role::state)
-      CHECK(a.fetch(static_cast<int>(x)) == b.fetch(static_cast<int>(x)));
+  for (int k = 0; k < 8; ++k) {
+    training_options const o = in_bf16(options(optimizer_kind::adamw), k);
+    training_graph const t = differentiate(g, o);
+    narrow_executor a(t, with(random_plan(g, 3, draw), o)), b(t, with(random_plan(g, 2, draw), o));
+    train(a, 3);
+    scratch_folder const folder;
+    save_checkpoint(a, folder.path());
+    b.initialise(99);
+    load_checkpoint(b, folder.path());
+    for (std::size_t x = 0; x < t.graph.values.size(); ++x)
+      if (auto const r = t.graph.values[x].role; r == value_role::parameter || r == value_role::state)
+        CHECK(a.fetch(static_cast<int>(x)) == b.fetch(static_cast<int>(x)));
+  }
+}
+
+TEST_CASE("a checkpoint's moments go to a run that keeps them in another format, rounded or as they are") {
+  computation_graph const g = mixed_precision(residual_mlp());
+  for (int k : {0, 1}) {
+    training_options const from = in_bf16(options(optimizer_kind::adamw), k), to = in_bf16(options(optimizer_kind::adamw), 1 - k);
+    narrow_executor a(differentiate(g, from), with(serial_plan(g), from)), b(differentiate(g, to), with(serial_plan(g), to));
+    train(a, 3);
+    scratch_folder const folder;
+    save_checkpoint(a, folder.path());
+    load_checkpoint(b, folder.path());
+    int compared = 0;
+    for (graph_value const& v : a.graph().graph.values) {
+      if (v.role != value_role::state) continue;
+      int const x = static_cast<int>(&v - a.graph().graph.values.data());
+      std::vector<float> want = a.fetch(x);
+      if (b.graph().graph.type(x).type == dtype::bf16) for (float& e : want) e = bfloat16(e);
+      CHECK(b.fetch(x) == want);
+      ++compared;
+    }
+    CHECK(compared > 9);
+  }
+}
+
+TEST_CASE("moments in bf16 follow those in f32, but stand still where a number changes by less than 1/512") {
+  computation_graph g;
+  int const x = g.add_input("x", {1, 1});
+  int const y = g.add_input("y", {1, 1});
+  int const w = g.add_parameter("w", {1, 1}, tensorpar::op::init::ones);
+  int const l = g.add(mean_squared_error{}, {out(g, g.add(contraction("bi,oi->bo"), {x, w})), y});
+  g.add_output("loss", out(g, l));
+  computation_graph const half = mixed_precision(g);
+  host_batch const batch{{"x", {shape{1, 1}, {1.0f}, {}}}, {"y", {shape{1, 1}, {2.0f}, {}}}};        // a gradient of -2
+  auto const second = [&](double beta2, int k) {
+    training_options o = in_bf16(options(optimizer_kind::adamw), k);
+    o.optimizer.beta2 = beta2;
+    narrow_executor e(differentiate(half, o), with(serial_plan(half), o));
+    e.initialise(1);
+    for (int n = 0; n < 2000; ++n) e.step(batch, 0);
+    int state = -1;
+    for (std::size_t v = 0; v < half.values.size() + 20 && state < 0; ++v)
+      if (e.graph().graph.values[v].name == "w.v") state = static_cast<int>(v);
+    CHECK(e.graph().graph.type(state).type == (k & 1 ? dtype::bf16 : dtype::f32));
+    return static_cast<double>(e.fetch(state)[0]);
+  };
+  CHECK(second(0.95, 0) == doctest::Approx(4).epsilon(0.001));
+  CHECK(second(0.95, 1) == doctest::Approx(4).epsilon(0.05));
+  CHECK(second(0.999, 0) == doctest::Approx(4 * (1 - std::pow(0.999, 2000))).epsilon(0.001));
+  CHECK(second(0.999, 1) < 0.5 * second(0.999, 0));
 }
 
 TEST_CASE("weights from elsewhere reach their masters, and what was fetched changes nothing when it is stored") {

@@ -81,6 +81,10 @@ TEST_CASE("an H100 computes less in f32 than in bf16, and a V100 not at all in b
   CHECK(at_precision(h, precision::tf32).kinds[0].flops == 494.5e12);
   CHECK(at_precision(h, precision::f32).kinds[0].flops == 67e12);
   CHECK(precision_text(h, precision::bf16) == "bf16: 2 bytes a number, H100-SXM5-80GB 989 TFLOP/s");
+  CHECK(precision_text(h, precision::bf16, {.moments = dtype::bf16}) ==
+        "bf16: 2 bytes a number, H100-SXM5-80GB 989 TFLOP/s, moments in bf16");
+  CHECK(precision_text(h, precision::bf16, {.gradients = dtype::bf16}).ends_with("TFLOP/s, gradients in bf16"));
+  CHECK(precision_text(h, precision::bf16, {.masters = dtype::bf16}).ends_with("TFLOP/s, no masters"));
   auto const refused = [](char const* name, precision p, char const* valid) {
     try {
       at_precision(preset(name), p);

@@ -23,6 +23,9 @@ TEST_CASE("each constant has its bounds") {
   CHECK(says([](optimizer_choice& o) { o.on_non_finite = static_cast<non_finite>(3); }) ==
         "on_non_finite is 3 (at optimizer); valid: error, skip or go_on");
   CHECK(says([](optimizer_choice& o) { o.momentum = 1; }) == "");
+  CHECK(says([](optimizer_choice& o) { o.moments = o.gradients = o.masters = dtype::bf16; }) == "");
+  CHECK(says([](optimizer_choice& o) { o.moments = dtype::f16; }) == "moments are in f16 (at optimizer); valid: f32 or bf16");
+  CHECK(says([](optimizer_choice& o) { o.gradients = dtype::i32; }) == "gradients are in i32 (at optimizer); valid: f32 or bf16");
   double optimizer_choice::* const all[] = {&optimizer_choice::momentum, &optimizer_choice::beta1, &optimizer_choice::beta2,
                                             &optimizer_choice::eps, &optimizer_choice::weight_decay, &optimizer_choice::clip_norm};
   for (auto member : all) {

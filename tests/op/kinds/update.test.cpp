@@ -41,6 +41,25 @@ TEST_CASE("an update gives what it replaces: the parameter and its states; the c
   CHECK(!is_update(op::any_op{}));
 }
 
+TEST_CASE("an update leaves its states in their own number format") {
+  for (op::any_op const& u : {op::any_op(momentum_update{}), op::any_op(adamw_update{}), op::any_op(with_master<momentum_update>{}),
+                              op::any_op(with_master<adamw_update>{})}) {
+    bool const master = has_master(u);
+    int const states = u.is<momentum_update>() || u.is<with_master<momentum_update>>() ? 1 : 2;
+    shape const w = shape{4, 6}.of(master ? dtype::bf16 : dtype::f32), wide = shape{4, 6}.of(dtype::f32);
+    for (dtype t : {dtype::f32, dtype::bf16}) {
+      std::vector<shape> in{w, wide};
+      for (int k = 0; k < states; ++k) in.push_back(w.of(t));
+      if (master) in.push_back(wide);
+      op::inference const r = u.op->infer(u.attr, {in.data(), static_cast<int>(in.size())});
+      REQUIRE(r.n == 1 + states + master);
+      CHECK(r.out[0] == w);
+      for (int k = 1; k <= states; ++k) CHECK(r.out[k] == w.of(t));
+      if (master) CHECK(r.out[states + 1] == wide);
+    }
+  }
+}
+
 TEST_CASE("a gradient norm is a sum over all elements, whose parts are partial sums, and a factor of scalars") {
   shape const x{4, 6};
   op::any_op const square(square_sum{}), clip(clip_factor{2.0});

@@ -49,9 +49,11 @@ inline machine at_precision(machine m, precision p) {
   return m;
 }
 
-/// bf16 where a value of the graph is, else f32: what can be told of a graph. O(values).
+/// bf16 where an input or a parameter of the graph is, else f32: what can be told of a graph. An optimizer's
+/// states may be in bf16 beside either. O(values).
 inline precision precision_in(computation_graph const& g) {
-  for (graph_value const& v : g.values) if (v.type.type == dtype::bf16) return precision::bf16;
+  for (graph_value const& v : g.values)
+    if (v.producer < 0 && v.role != value_role::state && v.type.type == dtype::bf16) return precision::bf16;
   return precision::f32;
 }
 /// The forward graph in this format: `mixed_precision` of it for bf16 and fp8, unless it is in bf16 already.
@@ -65,8 +67,9 @@ inline computation_graph at_precision(computation_graph const& forward, precisio
   return forward;
 }
 
-/// "bf16: 2 bytes a number, H100-SXM5-80GB 989 TFLOP/s": what is assumed of this machine in this format.
-inline std::string precision_text(machine const& m, precision p) {
+/// "bf16: 2 bytes a number, H100-SXM5-80GB 989 TFLOP/s": what is assumed of this machine in this format, and
+/// ", moments in bf16", ", gradients in bf16", ", no masters" where the optimizer has it so.
+inline std::string precision_text(machine const& m, precision p, optimizer_choice const& o = {}) {
   std::string s = std::string(precision_names[static_cast<int>(p)]) + ": " + (is_narrow(p) ? "2" : "4") +
                   " bytes a number";
   for (device_kind const& k : m.kinds) {
@@ -74,6 +77,9 @@ inline std::string precision_text(machine const& m, precision p) {
     std::snprintf(rate, sizeof rate, " %.4g TFLOP/s", k.flops / 1e12);
     s += ", " + k.name + rate + (k.rates.in(p) == k.flops ? "" : " as given");
   }
+  if (o.moments != dtype::f32) s += std::string(", moments in ") + name_of(o.moments);
+  if (o.gradients != dtype::f32) s += std::string(", gradients in ") + name_of(o.gradients);
+  if (o.masters != dtype::f32) s += ", no masters";
   return s;
 }
 

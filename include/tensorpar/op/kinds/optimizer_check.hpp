@@ -26,6 +26,13 @@ inline void require_optimizer(optimizer_choice const& o) {
       o.on_non_finite != non_finite::go_on)
     throw error("on_non_finite is " + std::to_string(static_cast<int>(o.on_non_finite)), "optimizer",
                 "error, skip or go_on");
+  auto const format = [](dtype type, char const* name) {
+    if (type != dtype::f32 && type != dtype::bf16)
+      throw error(std::string(name) + " are in " + name_of(type), "optimizer", "f32 or bf16");
+  };
+  format(o.moments, "moments");
+  format(o.gradients, "gradients");
+  format(o.masters, "masters");
   within(o.momentum, 1, false, "momentum");
   within(o.beta1, 1, true, "beta1");
   within(o.beta2, 1, true, "beta2");

@@ -22,10 +22,33 @@ struct optimizer_choice {
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   double clip_norm = 0;   // 0: gradients are not clipped
   non_finite on_non_finite = non_finite::error;
+  // what momentum, or AdamW's two moments, are kept in: f32 or bf16. bf16 rounds away what changes a number
+  // by less than 1/512, so beta1, beta2 or momentum near 1 stand still (DeepSeek-V3 2024, section 3.3.3,
+  // trains so with beta2 = 0.95)
+  dtype moments = dtype::f32;
+  // what the gradients of bf16 parameters are added up in, over samples, micro-batches and devices: f32, or
+  // bf16 where the operators that make them can (not of tables, convolutions and batch norm)
+  dtype gradients = dtype::f32;
+  // what bf16 parameters are kept in beside: f32, or bf16, by which they are their own masters. Draws round
+  // them up or down then, so that small updates add up on average
+  dtype masters = dtype::f32;
+  /// So many moments are kept of every weight.
+  constexpr int moment_count() const {
+    return kind == optimizer_kind::sgd ? 0 : kind == optimizer_kind::momentum ? 1 : 2;
+  }
   /// Do all updates wait for the norm of all gradients?
   constexpr bool takes_norm() const { return clip_norm != 0 || on_non_finite == non_finite::skip; }
   friend bool operator==(optimizer_choice const&, optimizer_choice const&) = default;
 };
+
+namespace detail {
+/// The weight and its states, each in its own type: states follow weight and gradient.
+constexpr op::inference updated(int results, shapes in) {
+  op::inference r(results, in[0]);
+  for (int k = 1; k < results && k + 1 < in.n; ++k) r.out[k].type = in[k + 1].type;
+  return r;
+}
+}  // namespace detail
 
 /// Updates are pointwise; result k replaces operand updated[k] in place (the learning rate of the step comes
 /// with the run, not the graph). A trailing scalar operand, if present, multiplies the gradient first
@@ -52,7 +75,7 @@ struct momentum_update {
     visit("momentum", s.momentum);
     visit("weight_decay", s.weight_decay);
   }
-  constexpr op::inference infer(shapes in) const { return op::inference(2, in[0]); }
+  constexpr op::inference infer(shapes in) const { return detail::updated(2, in); }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
 };
 /// Decoupled weight decay (Loshchilov and Hutter 2019), bias-corrected with the step number t = 1, 2, ...
@@ -72,7 +95,7 @@ struct adamw_update {
     visit("eps", s.eps);
     visit("weight_decay", s.weight_decay);
   }
-  constexpr op::inference infer(shapes in) const { return op::inference(3, in[0]); }
+  constexpr op::inference infer(shapes in) const { return detail::updated(3, in); }
   constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
 };
 

@@ -107,6 +107,16 @@ struct step_numbers_at {
     else return std::bit_cast<Number>(w);
   }
 };
+/// The number, in the logical tensor, of element i of a block.
+constexpr i64 logical_element(op::tensor_block const& b, i64 i) {
+  i64 logical = 0, scale = 1;
+  for (int a = b.rank - 1; a >= 0; --a) {
+    logical += (i % b.local[a] + b.offset[a]) * scale;
+    i /= b.local[a];
+    scale *= b.global[a];
+  }
+  return logical;
+}
 template <class Scalar, class Op> step_numbers_at numbers_of(kernel_call const& c, Op const& op) {
   return {c.arguments, c.arguments ? step_arguments{} : team_kernel<Scalar, Op>::arguments(op, c.state)};
 }

@@ -95,13 +95,7 @@ template <class Scalar> struct dropout_at {
   u64 threshold;
   computed<Scalar> keep;
   constexpr void operator()(i64 i) const {
-    i64 rest = i, logical = 0, scale = 1;
-    for (int a = block.rank - 1; a >= 0; --a) {
-      logical += (rest % block.local[a] + block.offset[a]) * scale;
-      rest /= block.local[a];
-      scale *= block.global[a];
-    }
-    u64 const e = number.of(logical);
+    u64 const e = number.of(logical_element(block, i));
     bool const dropped = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold;
     y[i] = x[i] * (dropped ? computed<Scalar>(0) : keep);
   }

@@ -1,7 +1,9 @@
 // tensorpar/exec/teams/kernels/update.hpp - team kernels of parameter updates and of global-norm clipping
 #pragma once
 #include <cmath>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/exec/cpu/kernels/update.hpp>
+#include <tensorpar/exec/device/random.hpp>
 #include <tensorpar/exec/teams/kernels/kernel.hpp>
 
 namespace tensorpar::exec {
@@ -13,6 +15,8 @@ template <class Weight, class Scalar> struct kept_weight {
   Scalar const* from;
   Weight* to;
   Scalar* master;                            // null: there is none
+  constexpr Scalar at(i64 i) const { return from[i]; }
+  template <int N> constexpr pack<Scalar, N> several_at(i64 i) const { return take<N>(from, i); }
   constexpr void put(i64 i, Scalar x) const {
     if (master) master[i] = x;
     to[i] = x;
@@ -25,6 +29,30 @@ template <class Weight, class Scalar> struct kept_weight {
   }
   bool aligned() const { return at_16(from, to, master); }
 };
+/// A weight of few digits that is its own master: rounded up or down, by a draw that follows from seed, step
+/// and logical element.
+template <class Weight, class Scalar> struct drawn_weight {
+  Weight const* from;
+  Weight* to;
+  op::tensor_block block;
+  step_numbers_at step;                      // word 3: of the draws
+  constexpr Scalar at(i64 i) const { return from[i]; }
+  template <int N> constexpr pack<Scalar, N> several_at(i64 i) const {
+    auto const w = take<N>(from, i);
+    pack<Scalar, N> r{};
+    for (int k = 0; k < N; ++k) r.v[k] = w.v[k];
+    return r;
+  }
+  constexpr void put(i64 i, Scalar x) const {
+    u64 const e = static_cast<u64>(logical_element(block, i));
+    std::uint32_t const w = random_stream{step.word(3), 0x726f756e64}.words(e / 8)[e / 2 % 4];
+    to[i] = Weight::drawn(x, static_cast<std::uint16_t>(e % 2 ? w >> 16 : w));
+  }
+  template <int N> constexpr void put_several(i64 i, pack<Scalar, N> const& x) const {
+    for (int k = 0; k < N; ++k) put(i + k, x.v[k]);
+  }
+  bool aligned() const { return at_16(from, to); }
+};
 /// A gradient, clipped by a factor where there is one.
 template <class Gradient, class Scalar> struct clipped_gradient {
   Gradient const* from;
@@ -36,28 +64,28 @@ template <class Gradient, class Scalar> struct clipped_gradient {
 
 // Every operand is read before the result of the same index is written: results may be the operands.
 template <class W, class G, class Scalar> struct sgd_at {
-  kept_weight<W, Scalar> w;
+  W w;
   clipped_gradient<G, Scalar> g;
   step_numbers_at step;                      // the rate
   Scalar decay;
   constexpr Scalar next(Scalar x, Scalar d) const {
     return g.leaves_all() ? x : x - step.number<Scalar>(0) * (d + decay * x);
   }
-  constexpr void operator()(i64 i) const { w.put(i, next(w.from[i], g.of(g.from[i]))); }
+  constexpr void operator()(i64 i) const { w.put(i, next(w.at(i), g.of(g.from[i]))); }
   static constexpr int at_once = 16 / sizeof(Scalar);
   bool aligned() const { return w.aligned() && g.aligned(); }
   template <int N> constexpr void several(i64 i) const {
-    auto x = take<N>(w.from, i);
+    auto x = w.template several_at<N>(i);
     auto const d = take<N>(g.from, i);
     for (int k = 0; k < N; ++k) x.v[k] = next(x.v[k], g.of(d.v[k]));
     w.put_several(i, x);
   }
 };
-template <class W, class G, class Scalar> struct momentum_at {
-  kept_weight<W, Scalar> w;
+template <class W, class G, class Scalar, class State> struct momentum_at {
+  W w;
   clipped_gradient<G, Scalar> g;
-  Scalar const* v;
-  Scalar* to_v;
+  State const* v;
+  State* to_v;
   step_numbers_at step;                      // the rate
   Scalar decay, keep;
   constexpr void turn(Scalar& x, Scalar d, Scalar& speed) const {
@@ -66,26 +94,31 @@ template <class W, class G, class Scalar> struct momentum_at {
     x = x - step.number<Scalar>(0) * speed;
   }
   constexpr void operator()(i64 i) const {
-    Scalar x = w.from[i], speed = v[i];
+    Scalar x = w.at(i), speed = v[i];
     turn(x, g.of(g.from[i]), speed);
-    to_v[i] = speed;
+    to_v[i] = State(speed);
     w.put(i, x);
   }
   static constexpr int at_once = 16 / sizeof(Scalar);
   bool aligned() const { return w.aligned() && g.aligned() && at_16(v, to_v); }
   template <int N> constexpr void several(i64 i) const {
-    auto x = take<N>(w.from, i), speed = take<N>(v, i);
+    auto x = w.template several_at<N>(i);
+    auto speed = take<N>(v, i);
     auto const d = take<N>(g.from, i);
-    for (int k = 0; k < N; ++k) turn(x.v[k], g.of(d.v[k]), speed.v[k]);
+    for (int k = 0; k < N; ++k) {
+      Scalar next = speed.v[k];
+      turn(x.v[k], g.of(d.v[k]), next);
+      speed.v[k] = State(next);
+    }
     detail::put(to_v, i, speed);
     w.put_several(i, x);
   }
 };
-template <class W, class G, class Scalar> struct adamw_at {
-  kept_weight<W, Scalar> w;
+template <class W, class G, class Scalar, class State> struct adamw_at {
+  W w;
   clipped_gradient<G, Scalar> g;
-  Scalar const *m, *v;
-  Scalar *to_m, *to_v;
+  State const *m, *v;
+  State *to_m, *to_v;
   step_numbers_at step;                      // the rate, and what corrects the moments' bias
   Scalar decay, eps, b1, b2, c1, c2;
   constexpr void turn(Scalar& x, Scalar d, Scalar& first, Scalar& second) const {
@@ -97,61 +130,68 @@ template <class W, class G, class Scalar> struct adamw_at {
     x = x - rate * (first * fix1 * traits::reciprocal(traits::sqrt(second * fix2) + eps) + decay * x);
   }
   constexpr void operator()(i64 i) const {
-    Scalar x = w.from[i], first = m[i], second = v[i];
+    Scalar x = w.at(i), first = m[i], second = v[i];
     turn(x, g.of(g.from[i]), first, second);
-    to_m[i] = first;
-    to_v[i] = second;
+    to_m[i] = State(first);
+    to_v[i] = State(second);
     w.put(i, x);
   }
   static constexpr int at_once = 16 / sizeof(Scalar);
   bool aligned() const { return w.aligned() && g.aligned() && at_16(m, v, to_m, to_v); }
   template <int N> constexpr void several(i64 i) const {
-    auto x = take<N>(w.from, i), first = take<N>(m, i), second = take<N>(v, i);
+    auto x = w.template several_at<N>(i);
+    auto first = take<N>(m, i), second = take<N>(v, i);
     auto const d = take<N>(g.from, i);
-    for (int k = 0; k < N; ++k) turn(x.v[k], g.of(d.v[k]), first.v[k], second.v[k]);
+    for (int k = 0; k < N; ++k) {
+      Scalar next_first = first.v[k], next_second = second.v[k];
+      turn(x.v[k], g.of(d.v[k]), next_first, next_second);
+      first.v[k] = State(next_first);
+      second.v[k] = State(next_second);
+    }
     detail::put(to_m, i, first);
     detail::put(to_v, i, second);
     w.put_several(i, x);
   }
 };
 
-/// Numbers of a step: the rate; for AdamW what corrects the bias of the moments.
+/// Numbers of a step: the rate; for AdamW what corrects the bias of the moments; of the draws that round.
 template <class Scalar>
-step_arguments update_arguments(double rate, Scalar fix1 = Scalar(0), Scalar fix2 = Scalar(0)) {
+step_arguments update_arguments(step_state const& s, Scalar fix1 = Scalar(0), Scalar fix2 = Scalar(0)) {
   auto const word = [](Scalar x) { return step_numbers_at::packed(x); };
-  return {{word(constant_of<Scalar>(rate)), word(fix1), word(fix2)}};
+  return {{word(constant_of<Scalar>(s.learning_rate)), word(fix1), word(fix2),
+           core::hasher{}.add(s.seed).add(s.step).value()}};
 }
 template <class Scalar, class Rule> step_arguments rule_arguments(Rule const&, step_state const& s) {
-  return update_arguments<Scalar>(s.learning_rate);
+  return update_arguments<Scalar>(s);
 }
 template <class Scalar> step_arguments rule_arguments(adamw_update const& op, step_state const& s) {
   u64 const steps = s.step + 1;
-  return update_arguments<Scalar>(s.learning_rate, over_rest_to_one<Scalar>(op.beta1, steps),
+  return update_arguments<Scalar>(s, over_rest_to_one<Scalar>(op.beta1, steps),
                               over_rest_to_one<Scalar>(op.beta2, steps));
 }
 
-/// Runs a rule: weight and gradient by the types of their numbers. States, masters and the clipping factor
+/// Runs a rule: weight, gradient and states by the types of their numbers. Masters and the clipping factor
 /// are wide.
-template <class W, class G, class Device, class Scalar>
-void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g,
+template <class State, class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, W const& w, clipped_gradient<G, Scalar> g,
               step_numbers_at const& step, kernel_call const&, sgd_update const& op) {
   d.each(n, sgd_at<W, G, Scalar>{w, g, step, constant_of<Scalar>(op.weight_decay)});
 }
-template <class W, class G, class Device, class Scalar>
-void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g,
+template <class State, class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, W const& w, clipped_gradient<G, Scalar> g,
               step_numbers_at const& step, kernel_call const& c, momentum_update const& op) {
-  d.each(n,
-         momentum_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), result<Scalar>(c, 1), step,
-                                   constant_of<Scalar>(op.weight_decay), constant_of<Scalar>(op.momentum)});
+  d.each(n, momentum_at<W, G, Scalar, State>{w, g, operand<State>(c, 2), result<State>(c, 1), step,
+                                             constant_of<Scalar>(op.weight_decay),
+                                             constant_of<Scalar>(op.momentum)});
 }
-template <class W, class G, class Device, class Scalar>
-void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g,
+template <class State, class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, W const& w, clipped_gradient<G, Scalar> g,
               step_numbers_at const& step, kernel_call const& c, adamw_update const& op) {
-  d.each(n, adamw_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), operand<Scalar>(c, 3), result<Scalar>(c, 1),
-                                   result<Scalar>(c, 2), step, constant_of<Scalar>(op.weight_decay),
-                                   constant_of<Scalar>(op.eps), constant_of<Scalar>(op.beta1),
-                                   constant_of<Scalar>(op.beta2), rest_to_one<Scalar>(op.beta1),
-                                   rest_to_one<Scalar>(op.beta2)});
+  d.each(n, adamw_at<W, G, Scalar, State>{
+                w, g, operand<State>(c, 2), operand<State>(c, 3), result<State>(c, 1), result<State>(c, 2),
+                step, constant_of<Scalar>(op.weight_decay), constant_of<Scalar>(op.eps),
+                constant_of<Scalar>(op.beta1), constant_of<Scalar>(op.beta2), rest_to_one<Scalar>(op.beta1),
+                rest_to_one<Scalar>(op.beta2)});
 }
 /// Operands: weight, gradient, states, [master], [clip]; results: weight, states, [master].
 template <class Scalar, class Rule, class Device>
@@ -162,12 +202,22 @@ void update(Device const& d, kernel_call const& c, Rule const& op, bool with_mas
                              c.arguments ? step_arguments{} : rule_arguments<number>(op, c.state)};
   int const operands = c.outputs + 1;                                          // without [clip]
   number const* const clip = c.inputs > operands ? operand<number>(c, operands) : nullptr;
-  auto const run = [&]<class W>(kept_weight<W, number> w) {
+  bool const states = c.outputs > (with_master ? 2 : 1);
+  auto const with_states = [&]<class W, class G>(W const& w, clipped_gradient<G, number> g) {
+    if constexpr (!std::same_as<Scalar, number> && !std::same_as<Rule, sgd_update>)
+      if (states && is_narrow(c.in_block[2].type)) return run_rule<Scalar>(d, n, w, g, step, c, op);
+    run_rule<number>(d, n, w, g, step, c, op);
+  };
+  auto const run = [&]<class W>(W const& w) {
     if constexpr (!std::same_as<Scalar, number>)
       if (is_narrow(c.in_block[1].type))
-        return run_rule(d, n, w, clipped_gradient<Scalar, number>{operand<Scalar>(c, 1), clip}, step, c, op);
-    run_rule(d, n, w, clipped_gradient<number, number>{operand<number>(c, 1), clip}, step, c, op);
+        return with_states(w, clipped_gradient<Scalar, number>{operand<Scalar>(c, 1), clip});
+    with_states(w, clipped_gradient<number, number>{operand<number>(c, 1), clip});
   };
+  if constexpr (!std::same_as<Scalar, number>)
+    if (!with_master && is_narrow(c.in_block[0].type))
+      return run(drawn_weight<Scalar, number>{operand<Scalar>(c, 0), result<Scalar>(c), c.out_block[0],
+                                              step});
   if (with_master)
     run(kept_weight<Scalar, number>{operand<number>(c, c.outputs), result<Scalar>(c),
                                     result<number>(c, c.outputs - 1)});
