@@ -16,13 +16,12 @@ inline void leave_out(program& p, std::vector<int> const& unused) {
   std::vector<int> now(p.buffers.size(), 0);
   for (int b : unused) now[idx(b)] = -1;
   int kept = 0;
-  std::vector<buffer> buffers;
   for (std::size_t b = 0; b < now.size(); ++b) {
     if (now[b] < 0) continue;
     now[b] = kept++;
-    buffers.push_back(std::move(p.buffers[b]));
+    if (idx(now[b]) != b) p.buffers[idx(now[b])] = std::move(p.buffers[b]);
   }
-  p.buffers = std::move(buffers);
+  p.buffers.erase(p.buffers.begin() + kept, p.buffers.end());
   auto const renumber = [&](int& b) { if (b >= 0) b = now[idx(b)]; };
   for (buffer& b : p.buffers) renumber(b.in_place_of);
   for (task& x : p.tasks) {
@@ -90,6 +89,7 @@ template <class Last> void send_early(program& p, Last const& last) {
     for (int b : x.out) maker[idx(b)] = static_cast<int>(t);
   }
   std::vector<task> all;
+  all.reserve(p.tasks.size() + idx(std::count(split.begin(), split.end(), true)));
   std::vector<int> send_at(p.tasks.size(), -1);
   auto on = [&](task& x, std::vector<int> const& devices, int workspace) {
     x.devices = devices;
@@ -102,34 +102,37 @@ template <class Last> void send_early(program& p, Last const& last) {
   };
   auto const follow = [&](auto const& self, std::size_t made) -> void {
     for (std::size_t e : sends[made]) {
-      task x = p.tasks[e];
-      if (!moved[e]) {
+      if (moved[e]) {
+        all.push_back(std::move(p.tasks[e]));
+        self(self, e);
+      } else {
+        task x = p.tasks[e];
         x.kind = task_kind::send;
         x.name = "send for " +
                  x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
         x.out.clear();
         on(x, p.buffers[idx(x.in[0])].devices, p.tasks[e].workspace);
         send_at[e] = static_cast<int>(all.size());
+        all.push_back(std::move(x));
       }
-      all.push_back(std::move(x));
-      if (moved[e]) self(self, e);
     }
   };
   std::vector<int> unused;
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     if (moved[t]) continue;
     if (split[t]) {
-      task x = p.tasks[t];
+      task x = std::move(p.tasks[t]);
+      int const workspace = x.workspace;
       x.kind = task_kind::receive;
       x.name = "receive for " +
                x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
       x.in.clear();
-      on(x, p.buffers[idx(x.out[0])].devices, p.tasks[t].workspace);
-      if (p.tasks[t].workspace >= 0) unused.push_back(p.tasks[t].workspace);
+      on(x, p.buffers[idx(x.out[0])].devices, workspace);
+      if (workspace >= 0) unused.push_back(workspace);
       x.other_half = send_at[t];
       all[idx(send_at[t])].other_half = static_cast<int>(all.size());
       all.push_back(std::move(x));
-    } else all.push_back(p.tasks[t]);
+    } else all.push_back(std::move(p.tasks[t]));
     follow(follow, t);
   }
   p.tasks = std::move(all);

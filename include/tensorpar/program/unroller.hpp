@@ -54,6 +54,8 @@ class unroller : step_meshes {
   void run(bool updates, std::vector<int> const& groups = {}) {
     for (std::size_t x = 0; x < g_.values.size(); ++x)
       if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
+    out.buffers.reserve(idx(g_.node_count()) * idx(plan_.micro_batches) * 3 / 2);
+    if (keep_) out.tasks.reserve(idx(g_.node_count()) * idx(plan_.micro_batches) * 3 / 2);
     int const last = plan_.micro_batches - 1;
     grouped_ = !groups.empty();
     order_ = node_order(grouped_ ? groups : step_order(t_, plan_.node_order));
@@ -184,9 +186,7 @@ class unroller : step_meshes {
 
   /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one
   /// moved there.
-  int bring(int x, ir::layout const& l, int consumer) {
-    return bring(x, l, consumer, copies_for(x, consumer));
-  }
+  int bring(int x, ir::layout const& l, int reader) { return bring(x, l, reader, copies_for(x, reader)); }
   int bring(int x, ir::layout const& l, int consumer, std::vector<int>& have) {
     for (int b : have) if (at(b).where == l) return b;
     if (g_.value(x).role == value_role::input) {

@@ -193,6 +193,7 @@ class prefetcher : reshard_chains {
     for (std::size_t t = 0; t < waits_.size(); ++t)
       if (waits_[t] == 0) ready.push({key_[t], static_cast<int>(t)});
     std::vector<task> all;
+    all.reserve(p_.tasks.size());
     now_.assign(p_.tasks.size(), -1);
     while (!ready.empty()) {
       int const t = ready.top().second;
