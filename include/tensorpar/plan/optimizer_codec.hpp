@@ -1,10 +1,8 @@
 // tensorpar/plan/optimizer_codec.hpp - an optimizer as JSON
 #pragma once
-#include <string>
 #include <tensorpar/op/kinds/update.hpp>
 #include <tensorpar/plan/plan_reader.hpp>
 #include <utility>
-#include <vector>
 
 namespace tensorpar::detail {
 
@@ -12,9 +10,10 @@ constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
 
 /// Its number formats, by the names of their keys.
-inline std::vector<std::pair<char const*, dtype>> formats_of(optimizer_choice const& x) {
-  return {{"moments", x.moments}, {"gradients", x.gradients}, {"masters", x.masters}};
-}
+inline constexpr std::pair<char const*, dtype optimizer_choice::*> formats[] = {
+    {"moments", &optimizer_choice::moments},
+    {"gradients", &optimizer_choice::gradients},
+    {"masters", &optimizer_choice::masters}};
 
 inline core::json encode_optimizer(optimizer_choice const& x) {
   core::json o = core::json::object();
@@ -27,7 +26,7 @@ inline core::json encode_optimizer(optimizer_choice const& x) {
   o["clip_norm"] = x.clip_norm;
   if (x.on_non_finite != non_finite::error)
     o["on_non_finite"] = non_finite_names[static_cast<int>(x.on_non_finite)];
-  for (auto const& [key, type] : formats_of(x)) if (type != dtype::f32) o[key] = name_of(type);
+  for (auto const& [key, type] : formats) if (x.*type != dtype::f32) o[key] = name_of(x.*type);
   return o;
 }
 
@@ -45,14 +44,11 @@ inline optimizer_choice decode_optimizer(plan_reader const& o) {
   x.clip_norm = o["clip_norm"].real(0);
   if (o.at.contains("on_non_finite"))
     x.on_non_finite = static_cast<non_finite>(o["on_non_finite"].one_of(non_finite_names));
-  auto const format = [&](char const* key, dtype& type) {
-    if (!o.at.contains(key)) return;
+  for (auto const& [key, type] : formats) {
+    if (!o.at.contains(key)) continue;
     if (o[key].text() != name_of(dtype::bf16)) o[key].fail("unknown", "bf16, or no such key for f32");
-    type = dtype::bf16;
-  };
-  format("moments", x.moments);
-  format("gradients", x.gradients);
-  format("masters", x.masters);
+    x.*type = dtype::bf16;
+  }
   return x;
 }
 

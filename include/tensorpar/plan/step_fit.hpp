@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>

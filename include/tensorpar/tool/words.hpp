@@ -33,7 +33,7 @@ inline optimizer_kind optimizer_named(std::string const& name, std::string const
   constexpr optimizer_kind all[] = {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw};
   return all[one_of(where, name, optimizer_names())];
 }
-/// What moments or gradients may be kept in. Throws `usage_error` for other words.
+/// What moments, gradients or masters may be kept in. Throws `usage_error` for other words.
 inline dtype state_format_named(std::string const& name, std::string const& where) {
   return one_of(where, name, {"f32", "bf16"}) ? dtype::bf16 : dtype::f32;
 }
