@@ -1,5 +1,6 @@
 // tensorpar/graph/downsets/lattice.hpp - all downsets of a graph, each a few small integers
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/numbers.hpp>
@@ -84,30 +85,30 @@ class downset_lattice {
     while (!stack.empty()) {
       frame& f = stack.back();
       if (f.next == f.to) {
-        available.resize(idx(f.from));
         int const v = last_[idx(f.set)];
         stack.pop_back();
         if (v >= 0) leave(v);
         continue;
       }
-      int const at = f.next++, v = order[idx(available[idx(at)])], to = f.to, set = f.set;
+      int const at = f.next++, v = order[idx(available[idx(at)])], start = f.to, set = f.set;
       if (static_cast<int>(parent_.size()) >= most) too_many(most);
       int const child = static_cast<int>(parent_.size());
       parent_.push_back(set);
       last_.push_back(v);
       ++height[idx(chain_[idx(v)])];
       heights_.insert(heights_.end(), height.begin(), height.end());
-      int const start = static_cast<int>(available.size());
-      for (int i = at + 1; i < to; ++i) available.push_back(available[idx(i)]);
-      for (int w : a.successors(v))
+      auto const after = a.successors(v);
+      std::size_t const room = idx(2 * start - at + after.size());
+      if (available.size() < room) available.resize(2 * room);
+      int* const list = available.data();
+      int end = static_cast<int>(std::copy(list + at + 1, list + start, list + start) - list);
+      for (int w : after)
         if (--missing[idx(w)] == 0) {  // keeps the list ascending
-          std::size_t i = available.size();
-          available.push_back(when[idx(w)]);
-          for (; i > idx(start) && available[i - 1] > when[idx(w)]; --i)
-            available[i] = available[i - 1];
-          available[i] = when[idx(w)];
+          int i = end++;
+          for (; i > start && list[i - 1] > when[idx(w)]; --i) list[i] = list[i - 1];
+          list[i] = when[idx(w)];
         }
-      stack.push_back({child, start, start, static_cast<int>(available.size())});
+      stack.push_back({child, start, start, end});
     }
   }
 

@@ -1,12 +1,12 @@
 // tensorpar/search/pipeline/exchange.hpp - operators change stages, one at a time, until the slowest stage is
 // faster: annealing
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
-#include <utility>
 #include <vector>
 
 namespace tensorpar::search::detail {
@@ -29,8 +29,11 @@ template <stage_model M> class stage_exchange {
   std::vector<prices> price_;     // by stage
   std::vector<int> at_;           // stage of an operator
   std::vector<double> time_;      // by stage
-  std::vector<std::pair<int, double>> change_;
-
+  // what a step changes of them: of `changes_` stages, in the order in which they were met
+  std::vector<double> change_;    // by stage
+  std::vector<char> met_;         // by stage
+  std::vector<int> changed_;
+  int changes_ = 0;
 
   /// Adds what tensor t costs the stages that it crosses, times `sign`.
   void charge(int t, double sign) {
@@ -48,16 +51,22 @@ template <stage_model M> class stage_exchange {
     if (leaves) add(from, sign * (x.bytes * price_[idx(from)].byte_out + price_[idx(from)].tensor_out));
   }
   void add(int stage, double seconds) {
-    for (auto& [s, t] : change_)
-      if (s == stage) {
-        t += seconds;
-        return;
-      }
-    change_.emplace_back(stage, seconds);
+    if (!met_[idx(stage)]) {
+      met_[idx(stage)] = 1;
+      changed_[idx(changes_++)] = stage;
+      change_[idx(stage)] = seconds;
+    } else change_[idx(stage)] += seconds;
   }
+  void change_nothing() {
+    while (changes_ > 0) met_[idx(changed_[idx(--changes_)])] = 0;
+  }
+  template <class F> void each_change(F const& f) {
+    for (int i = 0; i < changes_; ++i) f(time_[idx(changed_[idx(i)])], change_[idx(changed_[idx(i)])]);
+  }
+  void take_change() { each_change([](double& time, double change) { time += change; }); }
   /// Moves v and leaves in change_ what that costs each stage.
   void move(int v, int to) {
-    change_.clear();
+    change_nothing();
     int const from = at_[idx(v)];
     for (int t : uses_.made(v)) charge(t, -1);
     for (int t : uses_.read(v)) charge(t, -1);
@@ -67,7 +76,7 @@ template <stage_model M> class stage_exchange {
     add(from, -price_[idx(from)].work[idx(v)]);
     add(to, price_[idx(to)].work[idx(v)]);
   }
-  double slowest() const { return *std::max_element(time_.begin(), time_.end()); }
+  std::size_t slowest() const { return idx(std::max_element(time_.begin(), time_.end()) - time_.begin()); }
 
  public:
   /// `stages`: a partition whose quotient is acyclic, in a topological order of it.
@@ -94,9 +103,11 @@ template <stage_model M> class stage_exchange {
         time_.back() += price_.back().work[idx(v)];
       }
     }
-    change_.clear();
+    change_.resize(stages_.size());
+    met_.resize(stages_.size());
+    changed_.resize(stages_.size());
     for (int t = 0; t < uses_.count(); ++t) charge(t, 1);
-    for (auto [s, t] : change_) time_[idx(s)] += t;
+    take_change();
   }
 
   /// So many steps; the partition with the fastest slowest stage that was met, stages in their sequence,
@@ -104,9 +115,10 @@ template <stage_model M> class stage_exchange {
   /// `cold`: the last step's heat, of the first one's; greater ones suit few large operators, smaller ones
   /// many.
   std::vector<found_stage> run(int steps, u64 seed, double cold = 0.2) {
-    int const stages = static_cast<int>(stages_.size());
+    int const stages = static_cast<int>(stages_.size()), operators = m_.operators();
     std::vector<int> best = at_;
-    double least = slowest(), aim = least / 2;
+    std::size_t slow = slowest();
+    double least = time_[slow], aim = least / 2;
     auto over = [&](double t) { return t > aim ? (t - aim) * (t - aim) : 0; };
     double largest = 0;  // operator
     for (int v = 0; v < m_.operators(); ++v)
@@ -116,27 +128,29 @@ template <stage_model M> class stage_exchange {
     for (int i = 0; i < steps && stages > 1; ++i) {
       if (i % 256 == 0) heat = hot * std::pow(cold, static_cast<double>(i) / steps);
       u64 const draw = core::mix(seed + static_cast<u64>(i));
-      int const v = static_cast<int>((draw & 0xffffffff) % static_cast<u64>(m_.operators())),
-                from = at_[idx(v)];
+      auto const below = [](u64 number, int n) {         // of 32 bits, which are quicker to divide
+        return static_cast<int>(static_cast<unsigned>(number) % static_cast<unsigned>(n));
+      };
+      int const v = below(draw, operators), from = at_[idx(v)];
       int low = 0, high = stages - 1;
       for (int u : a_.predecessors(v)) low = std::max(low, at_[idx(u)]);
       for (int u : a_.successors(v)) high = std::min(high, at_[idx(u)]);
       if (low == high) continue;
-      int to = low + static_cast<int>((draw >> 32) % static_cast<u64>(high - low));
+      int to = low + below(draw >> 32, high - low);
       if (to >= from) ++to;
       move(v, to);
       double delta = 0;
-      for (auto [s, t] : change_) delta += over(time_[idx(s)] + t) - over(time_[idx(s)]);
+      each_change([&](double time, double change) { delta += over(time + change) - over(time); });
       if (delta > 0 && static_cast<double>(core::mix(draw) >> 11) * 0x1p-53 >= std::exp(-delta / heat)) {
         at_[idx(v)] = from;
         continue;
       }
-      for (auto [s, t] : change_) time_[idx(s)] += t;
-      if (double const now = slowest(); now < least * (1 - 1e-9)) {
-        least = now;
-        aim = least / 2;
-        best = at_;
-      }
+      take_change();
+      double const bar = least * (1 - 1e-9);
+      if (time_[slow] >= bar || time_[slow = slowest()] >= bar) continue;
+      least = time_[slow];
+      aim = least / 2;
+      best = at_;
     }
     std::vector<found_stage> r = stages_;
     for (found_stage& s : r) s.nodes.clear();
