@@ -246,29 +246,8 @@ TEST_CASE("on random trees with random reshards between any two operators the bo
   std::mt19937_64 g(21);
   int exact = 0, cases = test_effort::cases(300);
   for (int k = 0; k < cases; ++k) {
-    int const n = 2 + pick(g, 6), devices = 1 + pick(g, 3);
-    std::vector<std::string> parts;
-    for (int v = 0; v < n; ++v) parts.push_back(std::to_string(v));
-    std::shuffle(parts.begin(), parts.end(), g);         // numbers need not ascend along the tree
-    while (parts.size() > 1) {
-      std::size_t const i = static_cast<std::size_t>(pick(g, static_cast<int>(parts.size()) - 1));
-      parts[i] = (pick(g, 2) ? "S(" : "P(") + parts[i] + "," + parts[i + 1] + ")";
-      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    }
-    std::vector<std::vector<choice>> all;
-    for (int v = 0; v < n; ++v) {
-      all.emplace_back();
-      for (int start = 0; start < devices; ++start)
-        for (int size = 1; start + size <= devices; ++size) all.back().push_back({start, size, static_cast<double>(1 + pick(g, 9)), 0});
-    }
-    mapping_problem p = handmade(devices, parts[0].c_str(), all);
-    for (int a = 0; a < n; ++a)
-      for (int b = a + 1; b < n; ++b)
-        if (pick(g, 3) == 0) {
-          u64 const seed = g();
-          connect(p, a, b, [&](int i, int j) { return static_cast<double>(core::mix(seed + static_cast<u64>(i * 64 + j)) % 7); });
-        }
-    CAPTURE(parts[0]);
+    auto const [p, text] = random_tree(g, 1);
+    CAPTURE(text);
     double const want = exact_least(p);
     auto const r = map_branches(p, 100'000'000);
     REQUIRE(r);

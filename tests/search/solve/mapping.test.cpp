@@ -189,3 +189,43 @@ TEST_CASE("search: prices on memory where no exact program is allowed") {
   CHECK(feasible >= 50);
   CHECK(worst < 0.4);
 }
+
+TEST_CASE("search: no change of one operator on its devices makes a mapping faster, where branches were not told all") {
+  std::mt19937_64 g(34);
+  mapping_options rough;
+  rough.exact_budget = 0;
+  int open = 0, faster = 0, cases = test_effort::cases(400);
+  for (int k = 0; k < cases; ++k) {
+    auto const [p, text] = random_tree(g, 3);
+    CAPTURE(text);
+    evaluator const price(p);
+    mapping_result const r = best_mapping(p, rough);
+    REQUIRE(r.found());
+    CHECK(price(r.choices).seconds == r.cost.seconds);
+    double const least = best_mapping(p).cost.seconds;         // the exact program
+    CHECK(r.cost.seconds >= least);
+    CHECK(r.bound <= least);
+    if (r.bound >= r.cost.seconds * (1 - 2e-9)) continue;
+    auto const found = map_branches(p);
+    if (!found || r.bound >= r.cost.seconds * (1 - 1e-3)) continue;
+    ++open;
+    faster += r.cost.seconds < price(found->choices).seconds;
+    CHECK(r.cost.seconds <= price(found->choices).seconds);
+    assignment a = r.choices;
+    for (int v = 0; v < p.operators(); ++v) {
+      choice_set const& all = p.choices(v);
+      std::size_t const at = static_cast<std::size_t>(v);
+      int const was = a[at];
+      for (int c = 0; c < all.count(); ++c) {
+        auto const i = static_cast<std::size_t>(c), w = static_cast<std::size_t>(was);
+        if (all.shardings[i].start != all.shardings[w].start || all.sizes[i] != all.sizes[w]) continue;
+        a[at] = c;
+        CHECK(price(a).seconds >= r.cost.seconds * (1 - 1e-9));
+      }
+      a[at] = was;
+    }
+  }
+  MESSAGE(open << " not closed, of which single changes made " << faster << " faster");
+  CHECK(open > cases / 20);
+  CHECK(faster > cases / 100);
+}
