@@ -63,8 +63,8 @@ class downset_lattice {
   }
 
   struct frame {
-    // available nodes stand at [from, to) of the shared list; those before `next` are done
-    int set, from, next, to;
+    // nodes that are left to be added stand at [next, to) of the shared list, which ends with the last frame
+    int set, next, to;
   };
 
   void enumerate(adjacency const& a, std::vector<int> const& order, int most) {
@@ -77,7 +77,7 @@ class downset_lattice {
     parent_.push_back(-1);
     last_.push_back(-1);
     heights_ = height;
-    std::vector<frame> stack{{0, 0, 0, static_cast<int>(available.size())}};
+    std::vector<frame> stack{{0, 0, static_cast<int>(available.size())}};
     auto const leave = [&](int v) {
       --height[idx(chain_[idx(v)])];
       for (int w : a.successors(v)) ++missing[idx(w)];
@@ -108,7 +108,7 @@ class downset_lattice {
           for (; i > start && list[i - 1] > when[idx(w)]; --i) list[i] = list[i - 1];
           list[i] = when[idx(w)];
         }
-      stack.push_back({child, start, start, end});
+      stack.push_back({child, start, end});
     }
   }
 

@@ -121,7 +121,7 @@ template <stage_model M> class stage_exchange {
     double least = time_[slow], aim = least / 2;
     auto over = [&](double t) { return t > aim ? (t - aim) * (t - aim) : 0; };
     double largest = 0;  // operator
-    for (int v = 0; v < m_.operators(); ++v)
+    for (int v = 0; v < operators; ++v)
       largest = std::max(largest, price_[idx(at_[idx(v)])].work[idx(v)]);
     double const hot = 0.02 * least * least + 0.1 * largest * largest;
     double heat = hot;
@@ -154,7 +154,7 @@ template <stage_model M> class stage_exchange {
     }
     std::vector<found_stage> r = stages_;
     for (found_stage& s : r) s.nodes.clear();
-    for (int v = 0; v < m_.operators(); ++v) r[idx(best[idx(v)])].nodes.push_back(v);
+    for (int v = 0; v < operators; ++v) r[idx(best[idx(v)])].nodes.push_back(v);
     std::erase_if(r, [](found_stage const& s) { return s.nodes.empty(); });
     return r;
   }
