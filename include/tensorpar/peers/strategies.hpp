@@ -116,7 +116,7 @@ inline search::assignment random_walk(search::mapping_problem const& p, search::
     }
     return t;
   };
-  double const scale = o.mcmc_temperature * search::evaluator(p)(from).seconds;
+  double const scale = o.mcmc_temperature * search::evaluator(p).seconds(from);
   double above = 0, least = 0;                         // seconds more than at the start
   for (int k = 0; k < o.mcmc_steps; ++k) {
     auto const v = idx(draw() % now.size());
@@ -184,7 +184,7 @@ std::vector<search::baseline> strategies(computation_graph const& forward, machi
     std::optional<search::assignment> const a =
         uniform_mesh(two_axes, batch, on.size() / k, k, o.mapping.elimination);
     if (!a) continue;
-    double const s = price(*a).seconds;
+    double const s = price.seconds(*a);
     if (s < min_mesh) { min_mesh = s; mesh = a; }
     if (attends && k > 1 && k <= node && s < min_megatron) { min_megatron = s; megatron = a; }
   }

@@ -36,6 +36,7 @@ TEST_CASE("in sequence times add up, side by side the longer counts, and what is
   connect(p, 0, 1, [](int i, int j) { return i == 2 && j == 0 ? 10.0 : 0.0; });
   evaluator const price(p);
   CHECK(price({2, 0, 1}).seconds == 2 + 3 + 10);         // max(3, 2)
+  CHECK(price.seconds({2, 0, 1}) == 2 + 3 + 10);
   CHECK(price({2, 1, 0}).seconds == 2 + 6);              // max(5, 6)
   CHECK(price({2, 0, 0}).seconds == 2 + 9 + 10);         // both on the first device: one after the other
   CHECK(price({2, 2, 2}).seconds == 2 + 18);

@@ -86,7 +86,7 @@ template <class Arenas> class arena_fitter {
     return offer(std::move(a), seconds, std::move(need));
   }
   bool offer(assignment a) {
-    double const seconds = price_(a).seconds;
+    double const seconds = price_.seconds(a);
     return offer(std::move(a), seconds);
   }
 
@@ -135,12 +135,12 @@ template <class Arenas> class arena_fitter {
   /// blocks of a network change sides together, so the last two assignments are then spliced.
   void by_price() {
     assignment fast = at_price(0, 0);
-    if (price_(fast).seconds >= bar_ || offer(fast)) return;
+    if (price_.seconds(fast) >= bar_ || offer(fast)) return;
     int const device = r_.infeasible->device;
     assignment lean = leanest();
     // the leanest moves more, which takes room of its own: try prices up to that
     if (!offer(lean)) {
-      lean = at_price(price_(lean).seconds / static_cast<double>(std::max<i64>(1, p_.capacity[idx(device)])),
+      lean = at_price(price_.seconds(lean) / static_cast<double>(std::max<i64>(1, p_.capacity[idx(device)])),
                       device);
       if (!offer(lean)) return;
     }
@@ -186,7 +186,7 @@ template <class Arenas> class arena_fitter {
     else for (int i : {0, 1}) one(i, 0);
     for (std::vector<trial>& way : ways)
       for (trial& t : way) {
-        double const seconds = price_(t.choices).seconds;
+        double const seconds = price_.seconds(t.choices);
         offer(std::move(t.choices), seconds, std::move(t.need));
       }
   }

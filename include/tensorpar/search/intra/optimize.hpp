@@ -51,7 +51,7 @@ inline double quick_bar(mapping_problem const& p, sharding_limits const& l, mapp
   });
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
-  return evaluator(p)(q.back(min_sum(q.problem, seconds, o.elimination).choices)).seconds;
+  return evaluator(p).seconds(q.back(min_sum(q.problem, seconds, o.elimination).choices));
 }
 
 /// Functions may be computed with their operators by these rules; where they are in the plan that was found.

@@ -86,7 +86,7 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
     }
     bool const known = std::find(now.begin(), now.end(), -1) == now.end();
     if (!known) continue;  // outside of the limits: not comparable
-    r.before.back() = r.after.back() = evaluator(problem)(now).seconds;
+    r.before.back() = r.after.back() = evaluator(problem).seconds(now);
     mapping_result const m = best_mapping(problem, o.mapping);
     if (!m.found() || m.cost.seconds >= r.before.back() * (1 - 1e-9)) continue;
     r.after.back() = m.cost.seconds;

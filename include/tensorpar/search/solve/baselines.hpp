@@ -121,7 +121,7 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
     std::vector<std::vector<double>> seconds;
     for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
     assignment a = q.back(min_sum(q.problem, seconds, limits).choices);
-    if (double const t = price(a).seconds; t < least) { least = t; best = std::move(a); }
+    if (double const t = price.seconds(a); t < least) { least = t; best = std::move(a); }
   }
   return best;
 }

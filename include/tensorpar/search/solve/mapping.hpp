@@ -139,7 +139,7 @@ class mapper {
       for (int c = 0; c < all.count(); ++c) {
         if (c == best || stands(c) != stands(best) || (left -= n) < 0) continue;
         a[idx(v)] = c;
-        double const now = price_(a).seconds;
+        double const now = price_.seconds(a);
         if (now >= seconds * (1 - 1e-9)) continue;
         seconds = now;
         best = c;
@@ -233,7 +233,7 @@ class mapper {
     double const room = static_cast<double>(worst.capacity);
     double fast_bytes = worth(one, assignment_bytes(p_, fast)),
            lean_bytes = worth(one, assignment_bytes(p_, lean));
-    double fast_seconds = price_(fast).seconds, lean_seconds = price_(lean).seconds, at_price = 0;
+    double fast_seconds = price_.seconds(fast), lean_seconds = price_.seconds(lean), at_price = 0;
     if (lean_bytes > room) return;
     for (int round = 0; round < o_.price_rounds && fast_bytes > lean_bytes; ++round) {
       double const m = (lean_seconds - fast_seconds) / (fast_bytes - lean_bytes);
@@ -289,7 +289,7 @@ class mapper {
       raise(minimise(*relaxed_, {}).value);
     }
     fastest = in_sequence_with({}, value);
-    double const seconds = price_(fastest).seconds;
+    double const seconds = price_.seconds(fastest);
     if (!branches_) raise(value);
     bool closed = branches_ ? bound_ >= seconds * (1 - 2e-9) : exact_;
     if (branches_ && !closed && bound_ < o_.enough) {
@@ -304,7 +304,7 @@ class mapper {
         r_.statistics.branches_left = !some;
         double least = seconds;
         auto const take = [&](branch_optimum const& found) {
-          double const beside = price_(found.choices).seconds;
+          double const beside = price_.seconds(found.choices);
           if (beside < least) fastest = found.choices;
           least = std::min(least, beside);
         };
@@ -320,7 +320,7 @@ class mapper {
     r_.statistics.time_only_fits = offer(fastest);
     if (!have_ && !before.empty()) offer(std::move(before));
     r_.fastest = fastest;
-    r_.time_bound = closed ? price_(fastest).seconds : bound_;
+    r_.time_bound = closed ? price_.seconds(fastest) : bound_;
     if (r_.statistics.time_only_fits && closed) bound_ = r_.cost.seconds;
     if (!have_) constrained(fastest);
     r_.bound = have_ ? std::min(bound_, r_.cost.seconds) : bound_;
