@@ -182,13 +182,22 @@ inline packing pack_by_size(std::vector<lifetime> const& all, i64 below) {
     return a != b ? a > b : i < j;
   });
   packing r{std::vector<i64>(all.size(), 0), 0};
-  struct placed { i64 at, end; int first, last; };
-  std::vector<placed> down;                              // ascending offset
+  struct place { i64 at, end; };
+  struct span { int first, last; };
+  std::vector<place> down;                               // ascending offset
+  std::vector<span> lives;                               // of each of `down`
+  std::vector<std::size_t> met(order.size());            // which of `down` share the time of one, ascending
   for (std::size_t i : order) {
+    span const life{all[i].first, all[i].last};
+    std::size_t meets = 0;
+    for (std::size_t k = 0; k < lives.size(); ++k) {     // without a branch that nobody foresees
+      met[meets] = k;
+      meets += std::size_t{life.first <= lives[k].last} & std::size_t{lives[k].first <= life.last};
+    }
     i64 const bytes = aligned(all[i].bytes);
     i64 reached = 0, best = -1, room = 0;
-    for (placed const& p : down) {
-      if (p.last < all[i].first || all[i].last < p.first) continue;
+    for (std::size_t m = 0; m < meets; ++m) {
+      place const p = down[met[m]];
       if (p.at - reached >= bytes && (best < 0 || p.at - reached < room)) {
         best = reached;
         room = p.at - reached;
@@ -198,10 +207,11 @@ inline packing pack_by_size(std::vector<lifetime> const& all, i64 below) {
     r.offset[i] = best < 0 ? reached : best;
     r.bytes = std::max(r.bytes, r.offset[i] + bytes);
     if (r.bytes >= below) return r;
-    placed const mine{r.offset[i], r.offset[i] + bytes, all[i].first, all[i].last};
-    down.insert(std::lower_bound(down.begin(), down.end(), mine,
-                                 [](placed const& a, placed const& b) { return a.at < b.at; }),
-                mine);
+    place const mine{r.offset[i], r.offset[i] + bytes};
+    auto const where = std::lower_bound(down.begin(), down.end(), mine,
+                                        [](place const& x, place const& y) { return x.at < y.at; });
+    lives.insert(lives.begin() + (where - down.begin()), life);
+    down.insert(where, mine);
   }
   return r;
 }
