@@ -190,7 +190,7 @@ inline packing pack_by_size(std::vector<lifetime> const& all, i64 below) {
   for (std::size_t i : order) {
     span const life{all[i].first, all[i].last};
     std::size_t meets = 0;
-    for (std::size_t k = 0; k < lives.size(); ++k) {     // without a branch that nobody foresees
+    for (std::size_t k = 0; k < lives.size(); ++k) {     // branchless: no order to predict
       met[meets] = k;
       meets += std::size_t{life.first <= lives[k].last} & std::size_t{lives[k].first <= life.last};
     }

@@ -105,10 +105,11 @@ class evaluator {
 
  public:
   explicit evaluator(mapping_problem const& p) : p_(p), pairs_(pairs_at(p)) {}
-  /// The seconds alone: bytes take operators * devices.
+  /// The seconds alone, in the time said above.
   double seconds(assignment const& a) const {
     return best(p_.tree.root(), {0, p_.devices}, a, extents(a));
   }
+  /// Seconds and bytes. O(operators * devices) more.
   assignment_cost operator()(assignment const& a) const { return {seconds(a), assignment_bytes(p_, a)}; }
 };
 
